@@ -1,0 +1,73 @@
+"""One evaluation in progress: what every stage reads and adds to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.domain.plan import CompiledPlan, LaunchPlan
+from harness.domain.request import EvaluationRequest
+from harness.domain.samples import Samples
+from harness.domain.verdict import Correctness, Reason, Resources, TierResult, Timing
+from harness.domain.vocabulary import Comparison, Outcome, Role, Stage
+from harness.evaluation.ports import WorkerOpener
+from harness.operators.base import OperatorSpec, Workload
+
+Progress = Callable[[Stage, int, int, str], None]
+"""``progress(stage, done, total, sentence)``; called at most a few times a second."""
+
+
+class Refused(Exception):
+    """A stage ends the evaluation with an outcome and at least one reason."""
+
+    def __init__(self, outcome: Outcome, *reasons: Reason) -> None:
+        super().__init__(reasons[0].text if reasons else str(outcome))
+        self.outcome = outcome
+        self.reasons = reasons
+
+
+@dataclass
+class Run:
+    """Mutable record of one evaluation. Stages are functions ``stage(run) -> None`` that raise ``Refused``."""
+
+    request: EvaluationRequest
+    spec: OperatorSpec
+    workload: Workload
+    open_workers: Callable[[str], WorkerOpener]  # by sandbox mode
+    progress: Progress
+    target: str | None = None  # device a Triton plan is compiled for, e.g. "nvidia-h200"
+    seed: int | None = None  # drawn by the judge after the candidate was imported
+    stage: Stage = Stage.ADMIT
+    step_tier: TierResult | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    notes: list[Reason] = field(default_factory=list)
+    correctness: Correctness = Correctness()
+    resources: Resources = Resources()
+    plans: list[LaunchPlan] = field(default_factory=list)
+    compiled: list[CompiledPlan] = field(default_factory=list)
+    timing: Timing | None = None
+    samples: Samples | None = None
+    comparison: Comparison = Comparison.NONE
+    regressions: tuple[str, ...] = ()
+    suspicious: list[str] = field(default_factory=list)
+    score: float | None = None
+    clocks: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        """The candidate's text."""
+        return self.request.candidate.source
+
+    @property
+    def compared_role(self) -> Role | None:
+        """Which opponent ``comparison`` refers to: incumbent in a round, champion else baseline otherwise."""
+        roles = [opponent.role for opponent in self.request.against]
+        for role in (Role.INCUMBENT, Role.CHAMPION, Role.BASELINE):
+            if role in roles:
+                return role
+        return None
+
+    def opponent(self, role: Role) -> str | None:
+        """Source of the opponent in ``role``, or ``None``."""
+        return next((o.source for o in self.request.against if o.role is role), None)

@@ -1,0 +1,185 @@
+"""What an operator declares. Data and small pure functions only: no torch, no numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from harness.domain.vocabulary import Backend, Tier
+
+Dims = Mapping[str, int]
+"""Sizes by dimension name, for instance ``{"rows": 2048, "cols": 4096}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One array of the signature. ``dims`` name its axes; ``dtype`` ``None`` means the case's dtype.
+
+    ``strided``: rows may be further apart than their length (last stride is 1 always).
+    ``per_call``: contents change with every timed call (a weight does not).
+    """
+
+    name: str
+    kind: Literal["input", "output"]
+    dims: tuple[str, ...]
+    dtype: str | None = None
+    strided: bool = False
+    per_call: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A keyword argument of ``run`` with the values that cases draw from."""
+
+    name: str
+    kind: Literal["float", "int"]
+    values: tuple[float, ...]
+    default: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tunable:
+    """A PARAMS key an agent may change. ``choices`` for enumerations, otherwise an integer range.
+
+    ``tier`` is ``medium`` for algorithm switches and numeric modes, ``light`` otherwise.
+    """
+
+    key: str
+    backends: tuple[Backend, ...]
+    low: int = 0
+    high: int = 0
+    power_of_two: bool = False
+    choices: tuple[int | str | bool, ...] = ()
+    tier: Tier = Tier.LIGHT
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Shape buckets that PARAMS values may be tables over: names with upper bounds of one dimension, ``None`` last."""
+
+    dim: str
+    bounds: tuple[tuple[str, int | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShapePoint:
+    """One measured shape. Weights of a workload sum to 1."""
+
+    label: str
+    dims: Dims
+    weight: float
+    attributes: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What a campaign is measured on: shapes with weights, one dtype per backend, value regimes mixed into timed data."""
+
+    name: str
+    title: str
+    shapes: Mapping[Backend, tuple[ShapePoint, ...]]
+    dtypes: Mapping[Backend, str]
+    regimes: tuple[str, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One correctness case. ``regime`` names a value generator, ``layout`` is ``dense``, ``strided`` or ``offset``."""
+
+    name: str
+    dims: Dims
+    regime: str
+    reason: str
+    layout: Literal["dense", "strided", "offset"] = "dense"
+    attributes: Mapping[str, float] = field(default_factory=dict)
+    smoke: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """The bound of one dtype: |y - y64| <= max(factor * honest error, ulps * unit round-off * row scale + sqrt(K) term),
+    capped at ``cap`` relative (R4). ``reason`` is shown to reviewers."""
+
+    dtype: str
+    factor: float
+    ulps: float
+    cap: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TileDemand:
+    """Feasibility (R18): shared bytes and live registers one block of a Triton candidate needs, with the sum in words."""
+
+    shared_bytes: int
+    registers_per_thread: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrongKernel:
+    """A kernel that must be refused, one per failure class: file name under the operator's ``wrong/`` and outcomes accepted."""
+
+    name: str
+    backend: Backend
+    failure: str
+    outcomes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSpec:
+    """Everything a person declares about an operator. ``implementation`` is the dotted module that torch code lives in
+    (imported by the evaluator only): ``make_inputs``, ``reference``, ``honest``, ``libraries``."""
+
+    name: str
+    version: str
+    title: str
+    formula: str
+    semantics: str
+    arguments: tuple[Argument, ...]
+    attributes: tuple[Attribute, ...]
+    workloads: Mapping[str, Workload]
+    cases: tuple[Case, ...]
+    interpret_cases: tuple[Case, ...]
+    tolerances: Mapping[str, Tolerance]
+    tunables: tuple[Tunable, ...]
+    buckets: Buckets | None
+    bytes_per_call: Callable[[Dims, int], int]
+    flops_per_call: Callable[[Dims], int]
+    reduction_length: Callable[[Dims], int]
+    tile: Callable[[Mapping[str, object], Dims, int], TileDemand] | None
+    wrong_kernels: tuple[WrongKernel, ...]
+    implementation: str
+    folder: Path
+    elementwise_local: bool = False
+    deterministic: bool = True
+
+    @property
+    def inputs(self) -> tuple[Argument, ...]:
+        """Input arrays in signature order."""
+        return tuple(argument for argument in self.arguments if argument.kind == "input")
+
+    @property
+    def outputs(self) -> tuple[Argument, ...]:
+        """Output arrays in signature order."""
+        return tuple(argument for argument in self.arguments if argument.kind == "output")
+
+    @property
+    def signature(self) -> str:
+        """The required head of ``run``, for instance ``run(x, weight, out, *, eps)``."""
+        names = [argument.name for argument in self.arguments]
+        if self.attributes:
+            names += ["*", *(attribute.name for attribute in self.attributes)]
+        return f"run({', '.join(names)})"
+
+    def baseline(self, backend: Backend) -> str:
+        """Source of the shipped baseline kernel (R12): reasonable, not deeply tuned."""
+        return (self.folder / "baselines" / f"{backend}.py").read_text("utf-8")
+
+    def tunable(self, key: str, backend: Backend) -> Tunable | None:
+        """The declaration of PARAMS key ``key`` for ``backend``, or ``None``."""
+        return next((t for t in self.tunables if t.key == key and backend in t.backends), None)
