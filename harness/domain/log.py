@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.domain.proposal import Claim
-from harness.domain.vocabulary import Conclusion, Outcome, Tier
 from harness.domain.verdict import Ratio
+from harness.domain.vocabulary import Conclusion, Outcome, Tier
 
 LOG_COLUMNS = (
     "round", "direction", "hypothesis", "expected_gain", "change_summary", "step_tier", "outcome",

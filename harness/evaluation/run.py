@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +39,7 @@ class Run:
     open_workers: Callable[[str], WorkerOpener]  # by sandbox mode
     progress: Progress
     target: str | None = None  # device a Triton plan is compiled for, e.g. "nvidia-h200"
+    deadline: float = math.inf  # time.monotonic() at which the evaluation is over
     seed: int | None = None  # drawn by the judge after the candidate was imported
     stage: Stage = Stage.ADMIT
     step_tier: TierResult | None = None
@@ -67,6 +70,11 @@ class Run:
             if role in roles:
                 return role
         return None
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds left until the deadline; negative when it has passed."""
+        return self.deadline - time.monotonic()
 
     def opponent(self, role: Role) -> str | None:
         """Source of the opponent in ``role``, or ``None``."""

@@ -1,0 +1,49 @@
+"""The command line. One module per command: ``configure(parser)`` and ``run(arguments) -> exit code``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from harness.domain.errors import HarnessError
+
+COMMANDS = {
+    "doctor": "try what the harness needs and say how to mend each gap",
+    "operators": "list the operators with their workloads and tunables",
+    "evaluate": "verify and time one kernel",
+    "plan": "record a Triton kernel's launches and their resources, no GPU needed",
+    "tier": "say how far a change goes and why",
+    "optimize": "run a whole campaign here",
+    "selftest": "run the corpus of cheats, wrong kernels and honest look-alikes",
+}
+EXIT_OK, EXIT_REFUSED, EXIT_USAGE = 0, 1, 2
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse already exits with 2; this only adds where to look."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_USAGE, f"{self.prog}: {message}. Run '{self.prog} --help' for the options.\n")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; usage and environment errors are one sentence on stderr and exit code 2."""
+    parser = _Parser(prog="python -m harness", description="Optimise, verify and time GPU and CPU kernels.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    for name, text in COMMANDS.items():
+        sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        if name == chosen:  # only the chosen command is imported: start-up stays short
+            importlib.import_module(f"harness.cli.{name}").configure(sub)
+    arguments = parser.parse_args(argv)
+    try:
+        return int(importlib.import_module(f"harness.cli.{arguments.command}").run(arguments))
+    except HarnessError as error:
+        sys.stderr.write(f"{error.text}\n")
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        sys.stderr.write("Stopped. Nothing was recorded.\n")
+        return 130

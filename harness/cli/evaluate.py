@@ -1,0 +1,131 @@
+"""``python -m harness evaluate``: judge one kernel, from options or from a request document."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import uuid
+from pathlib import Path
+
+from harness.cli.progress import JsonLines, Line, Quiet
+from harness.cli.sources import read_kernel
+from harness.cli.verdict_text import print_verdict
+from harness.domain.codec import check_schema, from_document, to_document
+from harness.domain.digest import canonical_json, digest_source
+from harness.domain.errors import DocumentError, UsageError
+from harness.domain.goal import Goal
+from harness.domain.request import EvaluationRequest, OperatorRef, Opponent, Required, SourceRef
+from harness.domain.verdict import Verdict
+from harness.domain.vocabulary import Backend, Comparison, Outcome, Purpose, Role, Tier
+from harness.hardware.detect import hardware_name
+from harness.operators import registry
+
+REFUSED_HERE = (Outcome.INFRA_ERROR, Outcome.UNSUPPORTED_HERE)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("file", nargs="?", type=Path, help="the candidate")
+    parser.add_argument("--operator")
+    parser.add_argument("--backend", choices=[str(b) for b in Backend])
+    parser.add_argument("--hardware", help="defaults to this machine's; a Triton plan is compiled for the one named")
+    parser.add_argument("--workload", default="llm")
+    parser.add_argument("--incumbent", type=Path, help="the kernel to compare with; the baseline where absent")
+    parser.add_argument("--grant", choices=["light", "medium", "heavy"], default="heavy")
+    parser.add_argument("--require-faster", action="store_true", help="exit 0 only where the comparison is 'faster'")
+    parser.add_argument("--deadline", type=float, default=120.0, metavar="SECONDS")
+    parser.add_argument("--request", type=Path, help="a request document instead of the options above")
+    parser.add_argument("--response", type=Path, help="where the verdict document goes")
+    parser.add_argument("--json", action="store_true", help="print the verdict document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Evaluate and print; exit 0 passed, 1 refused, 2 usage or environment."""
+    from harness.evaluation.pipeline import evaluate_fully
+
+    by_document = arguments.request is not None
+    request = _read_request(arguments.request) if by_document else _request_of(arguments)
+    progress = JsonLines() if by_document else Quiet() if arguments.json else Line()
+    evaluation = evaluate_fully(request, progress=progress)
+    progress.close()
+    verdict = evaluation.verdict
+    if arguments.response is not None:
+        if evaluation.samples is not None:
+            _write(samples_path(arguments.response), canonical_json(to_document(evaluation.samples)))
+        _write(arguments.response, canonical_json(to_document(verdict)))
+    if arguments.json:
+        sys.stdout.write(json.dumps(to_document(verdict), indent=1) + "\n")
+    elif not by_document:
+        print_verdict(verdict)
+    return exit_code(verdict, require_faster=arguments.require_faster)
+
+
+def samples_path(response: Path) -> Path:
+    """Where the raw samples of a verdict lie: beside it."""
+    return response.with_name(response.name + ".samples.json")
+
+
+def exit_code(verdict: Verdict, *, require_faster: bool = False) -> int:
+    """0 passed (and faster where required), 1 refused, 2 where the evaluator could not judge."""
+    if verdict.outcome in REFUSED_HERE:
+        return 2
+    if not verdict.passed or (require_faster and verdict.comparison is not Comparison.FASTER):
+        return 1
+    return 0
+
+
+def _read_request(path: Path) -> EvaluationRequest:
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The request {path} cannot be read: {error}.") from error
+    try:
+        check_schema(document, "request")
+        return from_document(document, EvaluationRequest)
+    except DocumentError as error:
+        raise UsageError(f"The request {path} is not valid: {error.text}") from error
+
+
+def _request_of(arguments: argparse.Namespace) -> EvaluationRequest:
+    for name in ("file", "operator", "backend"):
+        if getattr(arguments, name) is None:
+            option = "a kernel file" if name == "file" else f"--{name}"
+            raise UsageError(f"evaluate needs {option} (or --request with --response).")
+    spec, backend = registry.get(arguments.operator), Backend(arguments.backend)
+    source = read_kernel(arguments.file)
+    baseline = spec.baseline(backend)
+    against = [Opponent(Role.BASELINE, digest_source(baseline), baseline)]
+    if arguments.incumbent is not None:
+        incumbent = read_kernel(arguments.incumbent)
+        against.insert(0, Opponent(Role.INCUMBENT, digest_source(incumbent), incumbent))
+    hardware = _hardware(arguments.hardware, backend)
+    goal = Goal(operator=spec.name, backend=backend, hardware=hardware, workload=arguments.workload)
+    return EvaluationRequest(
+        job=uuid.uuid4().hex, nonce=os.urandom(8).hex(), purpose=Purpose.PROBE,
+        operator=OperatorRef(spec.name, spec.version), backend=backend, hardware=hardware,
+        workload=arguments.workload, goal=goal, candidate=SourceRef(digest_source(source), source),
+        against=tuple(against), grant=Tier(arguments.grant), required=Required(isolation=0),
+        deadline_s=arguments.deadline,
+    )
+
+
+def _hardware(asked: str | None, backend: Backend) -> str:
+    from harness.hardware.digests import digest
+
+    here = hardware_name()
+    if asked is None:
+        return here if backend is Backend.NUMBA else "interpreter"
+    if backend is Backend.NUMBA and asked != here:
+        raise UsageError(f"Numba kernels are timed on this machine, which is '{here}', not '{asked}'.")
+    if backend is Backend.TRITON and asked != "interpreter":
+        digest(asked)  # raises UsageError with the names known
+    return asked
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Whole or not at all: a killed evaluation leaves no half document."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_bytes(data)
+    partial.replace(path)

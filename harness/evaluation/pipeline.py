@@ -1,0 +1,158 @@
+"""The evaluation from request to verdict: stages in order, the first failure ends it."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.domain.codec import to_document
+from harness.domain.digest import canonical_json, digest_bytes
+from harness.domain.errors import InfrastructureError, UsageError
+from harness.domain.request import EvaluationRequest
+from harness.domain.samples import Samples
+from harness.domain.verdict import Reason, Verdict
+from harness.domain.vocabulary import Backend, Outcome, Stage
+from harness.evaluation.ports import CandidateFault
+from harness.evaluation.run import Progress, Refused, Run
+from harness.evaluation.verdicts import verdict_of
+from harness.operators import registry
+
+INTERPRETER_TARGET = "nvidia-h200"
+"""The device whose resources a Triton plan names where the goal names none and no GPU is present."""
+
+# Dotted ``module:function`` per stage, imported when the stage runs: a refused candidate never pays for torch.
+COMMON: dict[Stage, str] = {
+    Stage.ADMIT: "harness.evaluation.admit:admit",
+    Stage.STATIC: "harness.evaluation.static.stage:static",
+    Stage.ARITHMETIC: "harness.evaluation.arithmetic:arithmetic",
+    Stage.SMOKE: "harness.evaluation.judge.smoke:smoke",
+    Stage.CORRECTNESS: "harness.evaluation.judge.correctness:correctness",
+    Stage.PROBES: "harness.evaluation.judge.probes:probes",
+}
+BY_BACKEND: dict[Backend, dict[Stage, str]] = {
+    Backend.NUMBA: {
+        Stage.PLAN: "harness.backends.numba.stages:plan",
+        Stage.BENCHMARK: "harness.evaluation.timing.stages:benchmark",
+        Stage.RECHECK: "harness.evaluation.timing.stages:recheck",
+        Stage.PROFILE: "harness.evaluation.timing.profile:profile",
+    },
+    Backend.TRITON: {
+        Stage.PLAN: "harness.backends.triton.stages:plan",
+        Stage.RESOURCES: "harness.backends.triton.stages:resources",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A verdict and the raw samples it was computed from (``None`` where nothing was timed)."""
+
+    verdict: Verdict
+    samples: Samples | None
+
+
+def evaluate(
+    request: EvaluationRequest, *, progress: Progress | None = None, until: Stage | None = None
+) -> Verdict:
+    """The verdict alone; see ``evaluate_fully``."""
+    return evaluate_fully(request, progress=progress, until=until).verdict
+
+
+def evaluate_fully(
+    request: EvaluationRequest, *, progress: Progress | None = None, until: Stage | None = None
+) -> Evaluation:
+    """Judge ``request.candidate`` through all stages, or up to and including ``until``.
+
+    Candidate faults never raise: they become outcomes. Faults of the evaluator become ``infra_error``.
+
+    Raises:
+        UsageError: the operator, backend or workload named by the request does not exist.
+    """
+    run = _start(request, progress or _silent)
+    clocks: dict[str, float] = {}
+    refused = _stages(run, clocks, until)
+    samples = run.samples if refused is None else None
+    blob = None if samples is None else "blob:" + digest_bytes(canonical_json(to_document(samples)))
+    return Evaluation(verdict=verdict_of(run, refused, clocks, blob), samples=samples)
+
+
+def _start(request: EvaluationRequest, progress: Progress) -> Run:
+    from harness.evaluation import sandbox
+
+    spec = registry.get(request.operator.name)
+    workload = spec.workloads.get(request.workload)
+    if workload is None:
+        known = ", ".join(spec.workloads)
+        raise UsageError(f"Operator {spec.name} has no workload '{request.workload}'. Known: {known}.")
+    if request.backend not in workload.shapes:
+        raise UsageError(f"Workload '{workload.name}' of {spec.name} is not measured on backend {request.backend}.")
+    target = None
+    if request.backend is Backend.TRITON:
+        target = request.goal.hardware if request.goal.hardware.startswith("nvidia-") else INTERPRETER_TARGET
+    return Run(
+        request=request, spec=spec, workload=workload, open_workers=sandbox.opener, progress=progress,
+        target=target, deadline=time.monotonic() + request.deadline_s,
+    )
+
+
+def _stages(run: Run, clocks: dict[str, float], until: Stage | None) -> Refused | None:
+    table = COMMON | BY_BACKEND[run.request.backend]
+    for stage in Stage:
+        if stage not in table:
+            continue
+        run.stage = stage
+        if run.remaining_s <= 0:
+            return _too_late(run)
+        run.progress(stage, 0, 0, "")
+        began = time.monotonic()
+        refused = _one(run, _load(table[stage]))
+        clocks[str(stage)] = round(time.monotonic() - began, 4)
+        if refused is not None or stage is until:
+            return refused
+    return None
+
+
+def _one(run: Run, stage: Callable[[Run], None]) -> Refused | None:
+    """Run one stage; every way it can end is an outcome, so that one candidate never spoils the next."""
+    try:
+        stage(run)
+    except Refused as refused:
+        return refused
+    except CandidateFault as fault:
+        known = fault.fault
+        return Refused(known.outcome, Reason(code=known.code, stage=run.stage, text=known.text, line=known.line))
+    except (InfrastructureError, OSError, MemoryError) as error:
+        return _broken(run, error)
+    except Exception as error:  # noqa: BLE001 - a bug in the evaluator is never charged to a candidate
+        return _broken(run, error)
+    return None
+
+
+def _broken(run: Run, error: BaseException) -> Refused:
+    import traceback
+
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    text = (
+        f"The evaluator failed in stage {run.stage}: {type(error).__name__}: {error} "
+        f"({where.name}, line {where.lineno}). The candidate is not charged; the evaluation can be repeated."
+    )
+    return Refused(Outcome.INFRA_ERROR, Reason(code="infra_error", stage=run.stage, text=text))
+
+
+def _too_late(run: Run) -> Refused:
+    text = (
+        f"The evaluation passed its limit of {run.request.deadline_s:g} s before stage {run.stage}. "
+        "Make the kernel or its compilation faster, or raise the limit of the campaign."
+    )
+    return Refused(Outcome.TIMEOUT, Reason(code="timeout", stage=run.stage, text=text))
+
+
+def _load(dotted: str) -> Callable[[Run], None]:
+    module, _, name = dotted.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _silent(stage: Stage, done: int, total: int, text: str) -> None:
+    """Progress for callers that show none."""
