@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.domain.errors import SourceError, UsageError
-from harness.evaluation.source.intake import read_source
+from harness.domain.errors import UsageError
 
 
 def read_kernel(path: Path) -> str:
-    """The text of a kernel file.
+    """The text of a kernel file, unchanged; whether it can be a kernel is for the static stage to say.
 
     Raises:
-        UsageError: the file is missing, or its bytes cannot be a kernel.
+        UsageError: the file is missing, or its bytes are not text.
     """
     try:
-        data = path.read_bytes()
+        return path.read_bytes().decode("utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}. Give the path of a kernel file.") from error
-    try:
-        return read_source(data)
-    except SourceError as error:
-        where = f"{path}:{error.line}" if error.line else str(path)
-        raise UsageError(f"{where}: {error.text}", code=error.code) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: byte {error.start} is not UTF-8. Save the file as UTF-8 and run again.") from error
