@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness.cli.progress import JsonLines, Line, Quiet
@@ -14,7 +15,7 @@ from harness.cli.sources import read_kernel
 from harness.cli.verdict_text import print_verdict
 from harness.domain.codec import check_schema, from_document, to_document
 from harness.domain.digest import canonical_json, digest_source
-from harness.domain.errors import DocumentError, UsageError
+from harness.domain.errors import DocumentError, HarnessError, UsageError
 from harness.domain.goal import Goal
 from harness.domain.request import EvaluationRequest, OperatorRef, Opponent, Required, SourceRef
 from harness.domain.verdict import Verdict
@@ -38,28 +39,56 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--deadline", type=float, default=120.0, metavar="SECONDS")
     parser.add_argument("--request", type=Path, help="a request document instead of the options above")
     parser.add_argument("--response", type=Path, help="where the verdict document goes")
+    parser.add_argument("--serve", action="store_true",
+                        help="stay warm: read lines {\"request\": path, \"response\": path} from standard input")
     parser.add_argument("--json", action="store_true", help="print the verdict document")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate and print; exit 0 passed, 1 refused, 2 usage or environment."""
-    from harness.evaluation.pipeline import evaluate_fully
-
+    if arguments.serve:
+        return serve(sys.stdin)
     by_document = arguments.request is not None
     request = _read_request(arguments.request) if by_document else _request_of(arguments)
     progress = JsonLines() if by_document else Quiet() if arguments.json else Line()
-    evaluation = evaluate_fully(request, progress=progress)
-    progress.close()
-    verdict = evaluation.verdict
-    if arguments.response is not None:
-        if evaluation.samples is not None:
-            _write(samples_path(arguments.response), canonical_json(to_document(evaluation.samples)))
-        _write(arguments.response, canonical_json(to_document(verdict)))
+    verdict = _answer(request, arguments.response, progress)
     if arguments.json:
         sys.stdout.write(json.dumps(to_document(verdict), indent=1) + "\n")
     elif not by_document:
         print_verdict(verdict)
     return exit_code(verdict, require_faster=arguments.require_faster)
+
+
+def serve(lines: Iterable[str]) -> int:
+    """Evaluate one request per line until the input ends; the sandbox servers stay warm in between.
+
+    Each answer ends with the line ``{"done": <response path>, "exit": <code>}``; a request that cannot be
+    read answers with exit 2 and ``text``. The judge holds no candidate code, so nothing carries over.
+    """
+    for line in lines:
+        asked = json.loads(line)
+        response = Path(asked["response"])
+        answer: dict[str, object] = {"done": str(response), "exit": 2}
+        try:
+            answer["exit"] = exit_code(_answer(_read_request(Path(asked["request"])), response, JsonLines()))
+        except HarnessError as error:
+            answer["text"] = error.text
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+    return 0
+
+
+def _answer(request: EvaluationRequest, response: Path | None, progress: JsonLines | Line | Quiet) -> Verdict:
+    """Evaluate and, where a response path is given, write samples first and the verdict last."""
+    from harness.evaluation.pipeline import evaluate_fully
+
+    evaluation = evaluate_fully(request, progress=progress)
+    progress.close()
+    if response is not None:
+        if evaluation.samples is not None:
+            _write(samples_path(response), canonical_json(to_document(evaluation.samples)))
+        _write(response, canonical_json(to_document(evaluation.verdict)))
+    return evaluation.verdict
 
 
 def samples_path(response: Path) -> Path:

@@ -10,7 +10,10 @@ from harness.domain.vocabulary import EventKind
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One state change. ``stream`` is ``campaign:<id>`` or ``team:<id>``; ``seq`` has no gaps; ``at`` is ISO 8601 UTC."""
+    """One state change.
+
+    ``stream`` is ``campaign:<id>`` or ``team:<id>``; ``seq`` has no gaps; ``at`` is ISO 8601 UTC.
+    """
 
     stream: str
     seq: int

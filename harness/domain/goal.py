@@ -171,4 +171,5 @@ def check_goal(goal: Goal) -> None:
             raise GoalError(f"adjustable.{key}: the range {low} to {high} is empty.", key=f"adjustable.{key}")
     tolerance = goal.limits.tolerance
     if tolerance is not None and not tolerance.reason.strip():
-        raise GoalError("A tolerance override needs a reason that the reviewer can read.", key="limits.tolerance.reason")
+        raise GoalError("A tolerance override needs a reason that the reviewer can read.",
+                        key="limits.tolerance.reason")

@@ -85,6 +85,8 @@ class WorkerOpener(Protocol):
     isolation: int
     proved: tuple[str, ...]
 
-    def open(self, *, bounds_checks: bool = False, deadline_s: float | None = None, options: Mapping[str, Any] | None = None) -> Worker:
+    def open(
+        self, *, bounds_checks: bool = False, deadline_s: float | None = None, options: Mapping[str, Any] | None = None
+    ) -> Worker:
         """A fresh process forked from the mode's warm server. ``bounds_checks`` compiles numba with them on."""
         ...
