@@ -1,0 +1,1 @@
+"""What runs beside the web process: the engine loop, the evaluation worker, their supervisor, the git mirror."""
