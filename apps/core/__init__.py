@@ -1,0 +1,1 @@
+"""Base templates, shared tags, the home page, error pages, health and troubleshooting."""
