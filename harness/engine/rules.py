@@ -1,0 +1,150 @@
+"""The field's rules as pure questions about a state: what is closed, spent, reached, due."""
+
+from __future__ import annotations
+
+from harness.domain.proposal import Hypothesis
+from harness.domain.vocabulary import Tier
+from harness.engine.actions import PlateauCause, PlateauChoice
+from harness.engine.state import CampaignState, Round, direction_key
+
+MAX_BOUNCES = 3
+"""R14: the third bounce concludes a round as failed."""
+MAX_ATTEMPTS = 3
+"""Infrastructure faults in a row before a person is asked."""
+HEAVY_SPOT_CHECK = 3
+"""R17: at most this many verified rounds between spot checks of a heavy campaign."""
+UNANSWERED_SPOT_CHECKS = 2
+
+
+def searches(state: CampaignState) -> bool:
+    """Whether the agent is a classical search. Its misses are how it works, not failed ideas: directions do not close
+    and plateaus do not come from misses; it ends when its space or its budget is exhausted (R24)."""
+    return state.goal.agent.kind == "autotune"
+
+
+def closed_directions(state: CampaignState) -> dict[str, tuple[int, ...]]:
+    """R7, R16: closed directions with the rounds that closed them, counted since the last ``faster`` of each."""
+    if searches(state):
+        return {}
+    failures: dict[str, list[int]] = {}
+    for record in state.concluded:
+        if record.direction is None or record.verdict is None:
+            continue
+        if record.verdict.faster:
+            failures.pop(record.direction, None)
+        elif record.counts_against_direction:
+            failures.setdefault(record.direction, []).append(record.number)
+    limit = state.goal.stop.direction_failures
+    return {direction: tuple(rounds) for direction, rounds in failures.items() if len(rounds) >= limit}
+
+
+def tried(state: CampaignState) -> dict[str, int]:
+    """Normal digests already tried, with the first round of each; round 0 is the baseline."""
+    seen = {state.incumbent.normal_digest: state.incumbent.round}
+    for record in state.concluded:
+        if record.normal_digest is not None and (record.evaluated or record.normal_digest in seen):
+            seen.setdefault(record.normal_digest, record.number)
+    seen[state.baseline_normal] = 0
+    return seen
+
+
+def open_hypotheses(state: CampaignState) -> tuple[Hypothesis, ...]:
+    """Ranked hypotheses that nobody tried yet and whose direction is open, best first (in the stated order)."""
+    closed = closed_directions(state)
+    done = {record.hypothesis.id for record in state.concluded if record.hypothesis is not None}
+    return tuple(h for h in state.hypotheses if h.id not in done and direction_key(h) not in closed)
+
+
+def budget_spent(state: CampaignState) -> str | None:
+    """A sentence when some budget is spent. Asked between rounds only: a round that began may end, so seconds and
+    tokens can be exceeded by at most one round; rounds and evaluations never are."""
+    budget = state.goal.budget
+    rounds = len(state.concluded)
+    evaluations = sum(record.evaluated for record in state.rounds)
+    if budget.rounds is not None and rounds >= budget.rounds:
+        return f"All {budget.rounds} rounds are spent."
+    if budget.evaluations is not None and evaluations >= budget.evaluations:
+        return f"All {budget.evaluations} evaluations are spent."
+    if budget.seconds is not None and state.seconds >= budget.seconds:
+        return f"{state.seconds:.0f} of {budget.seconds:.0f} seconds are spent."
+    if budget.tokens is not None and state.tokens >= budget.tokens:
+        return f"{state.tokens} of {budget.tokens} tokens are spent."
+    return None
+
+
+def conclusive_since_reset(state: CampaignState) -> tuple[Round, ...]:
+    """Conclusive rounds after the last restructure, raised grant or review that sent the campaign back."""
+    return tuple(r for r in state.concluded if r.conclusive and r.number > state.window_from)
+
+
+def plateau_cause(state: CampaignState) -> tuple[PlateauCause, str] | None:
+    """R15: why the campaign stands still, with the sentence for people; ``None`` while it should go on."""
+    stop = state.goal.stop
+    share = state.incumbent.verdict.roof_share if state.incumbent.verdict else None
+    if share is not None and share >= stop.roof_share:
+        return PlateauCause.ROOF, (f"Every shape reaches at least {share:.0%} of the measured roof "
+                                   f"(the goal asks for {stop.roof_share:.0%}).")
+    spent = budget_spent(state)
+    if spent is not None:
+        return PlateauCause.BUDGET, f"{spent} To go on, fork the campaign with a larger budget."
+    if state.gave_up:
+        return PlateauCause.GAVE_UP, f"The agent has no further idea within the grant: {state.gave_up}"
+    if searches(state) or open_hypotheses(state):
+        return None
+    window = conclusive_since_reset(state)
+    last = window[-stop.plateau_rounds:]
+    directions = {record.direction for record in state.concluded if record.number > state.window_from}
+    if len(last) < stop.plateau_rounds or len(directions - {None}) < 2:
+        return None
+    if any(gain_of(record) >= stop.plateau_gain for record in last):
+        return None
+    numbers = ", ".join(str(record.number) for record in last)
+    return PlateauCause.NO_GAIN, (f"The last {stop.plateau_rounds} conclusive rounds ({numbers}) brought no gain of "
+                                  f"{stop.plateau_gain:.0%}, in {len(directions - {None})} directions, and no ranked "
+                                  "hypothesis is untried.")
+
+
+def gain_of(record: Round) -> float:
+    """The measured gain over the incumbent of a ``faster`` round as a fraction, otherwise 0."""
+    if record.verdict is None or not record.verdict.faster:
+        return 0.0
+    ratio = record.verdict.overall.get("incumbent") or record.verdict.overall.get("baseline")
+    return ratio.ratio - 1.0 if ratio else 0.0
+
+
+def plateau_options(state: CampaignState, cause: PlateauCause) -> tuple[PlateauChoice, ...]:
+    """R22: what a person may choose. A spent budget or a reached roof leaves only the end."""
+    if cause in (PlateauCause.BUDGET, PlateauCause.ROOF):
+        return (PlateauChoice.FINISH,)
+    options = [PlateauChoice.FINISH, PlateauChoice.RESTRUCTURE]
+    if state.grant is not Tier.HEAVY:
+        options.append(PlateauChoice.RAISE_GRANT)
+    return tuple(options)
+
+
+def spot_check_due(state: CampaignState) -> int | None:
+    """R17: the round after which a reviewer is to be asked now, or ``None``."""
+    if not state.attended:
+        return None
+    every = state.goal.stop.spot_check_every
+    if state.grant is Tier.HEAVY:
+        every = min(every, HEAVY_SPOT_CHECK)
+    verified = [record.number for record in state.concluded if record.verdict is not None and record.verdict.passed]
+    done = [check.round for check in state.spot_checks]
+    since = [number for number in verified if not done or number > done[-1]]
+    return since[every - 1] if len(since) >= every else None
+
+
+def unanswered_spot_checks(state: CampaignState) -> int:
+    """Lapsed spot checks since the last answered one."""
+    count = 0
+    for check in reversed(state.spot_checks):
+        if check.state == "answered":
+            break
+        count += check.state == "lapsed"
+    return count
+
+
+def review_due(state: CampaignState) -> bool:
+    """Whether the incumbent is worth a review that nobody opened yet."""
+    return state.attended and state.incumbent.round > 0 and state.incumbent.kernel.digest not in state.reviewed
