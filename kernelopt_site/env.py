@@ -1,0 +1,86 @@
+"""Typed reading of environment variables, in one place.
+
+Every variable starts with ``KERNELOPT_``. Nothing here imports Django, so that scripts may use it too.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from environs import Env
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+env = Env()
+
+
+def var_dir() -> Path:
+    """Where everything that is written lives: database, key, mirror, caches (``KERNELOPT_VAR``, default ``var/``)."""
+    return Path(env.str("KERNELOPT_VAR", str(REPOSITORY / "var"))).expanduser().resolve()
+
+
+def database_url() -> str:
+    """``KERNELOPT_DATABASE_URL``: ``postgres://user:password@host:port/name``; empty means SQLite under ``var/``."""
+    return env.str("KERNELOPT_DATABASE_URL", "")
+
+
+def sqlite_path() -> Path:
+    """The SQLite file (``KERNELOPT_SQLITE``, default ``<var>/kernelopt.sqlite3``)."""
+    return Path(env.str("KERNELOPT_SQLITE", str(var_dir() / "kernelopt.sqlite3")))
+
+
+def demo() -> bool:
+    """``KERNELOPT_DEMO``: one-click people on the sign-in page, loopback only; their decisions are marked."""
+    return env.bool("KERNELOPT_DEMO", False)
+
+
+def debug() -> bool:
+    """``KERNELOPT_DEBUG``: Django's debug pages; never with a host list beyond loopback."""
+    return env.bool("KERNELOPT_DEBUG", False)
+
+
+def self_review() -> bool:
+    """``KERNELOPT_SELF_REVIEW``: a single person may approve their own medium change (DESIGN section 8)."""
+    return env.bool("KERNELOPT_SELF_REVIEW", False)
+
+
+def allowed_hosts() -> list[str]:
+    """``KERNELOPT_HOSTS``: comma-separated host names that the site answers to; loopback by default."""
+    return env.list("KERNELOPT_HOSTS", list(LOOPBACK))
+
+
+def trusted_origins() -> list[str]:
+    """``KERNELOPT_ORIGINS``: full origins (``https://kernels.example.org``) behind a proxy."""
+    return env.list("KERNELOPT_ORIGINS", [])
+
+
+def public_boards() -> bool:
+    """``KERNELOPT_PUBLIC_BOARDS``: whether leaderboards are shown to people who are not signed in."""
+    return env.bool("KERNELOPT_PUBLIC_BOARDS", False)
+
+
+def secret_key() -> str:
+    """``KERNELOPT_SECRET_KEY``, or a key kept in ``<var>/secret_key`` (mode 600), made at the first run.
+
+    Two processes may start at once: the file is created exclusively and the loser reads the winner's key.
+    """
+    given = env.str("KERNELOPT_SECRET_KEY", "")
+    if given:
+        return given
+    path = var_dir() / "secret_key"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        draft = path.with_name(f"secret_key.{os.getpid()}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as stream:
+            stream.write(secrets.token_urlsafe(64))
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return path.read_text("utf-8").strip()

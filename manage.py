@@ -1,0 +1,19 @@
+#!/usr/bin/env python
+"""Django's command line entry."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run a management command with the settings of this site."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kernelopt_site.settings")
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()
