@@ -49,7 +49,7 @@ def _proposed(state: CampaignState, result: r.Proposed) -> CampaignState:
                     restructure=False)
     if first and state.goal.stop.pause_after_diagnosis and state.attended:
         # People look at the hypotheses first; a candidate that came along is asked for again afterwards.
-        return replace(_with_round(state, record), status=_paused_unless_over(state), code="diagnosis",
+        return replace(_with_round(state, record), status=Status.PAUSED, code="diagnosis",
                        cause="The goal asks for a pause after the diagnosis: strike or edit hypotheses, then resume.")
     if proposal.candidate is None:
         return _with_round(state, record)
@@ -65,7 +65,7 @@ def _agent_failed(state: CampaignState, result: r.AgentFailed) -> CampaignState:
     if result.blame == "model":
         bounce = Bounce("agent_failed", result.reason)
         return _with_round(state, intake.with_bounce(record, bounce, state.incumbent.kernel.digest))
-    return replace(_with_round(state, record), status=_paused_unless_over(state), code="provider_outage",
+    return replace(_with_round(state, record), status=Status.PAUSED, code="provider_outage",
                    cause=f"The agent's provider failed: {result.reason} Nothing was counted. Resume when it answers "
                          "again.")
 
@@ -106,7 +106,7 @@ def _fault(state: CampaignState, result: r.InfrastructureFault) -> CampaignState
 
 
 def _outage(state: CampaignState, reason: str) -> CampaignState:
-    return replace(state, status=_paused_unless_over(state), code="worker_outage", cause=(
+    return replace(state, status=Status.PAUSED, code="worker_outage", cause=(
         f"The evaluator failed {rules.MAX_ATTEMPTS} times in a row: {reason} Nothing was counted against the agent or "
         "the budget. See the System page or run `python -m harness doctor`, then resume."))
 
@@ -122,8 +122,8 @@ def _hypotheses_edited(state: CampaignState, result: r.HypothesesEdited) -> Camp
 def _plateau_reached(state: CampaignState, result: r.PlateauReached) -> CampaignState:
     _expect(state, result, Status.RUNNING)
     found = rules.plateau_cause(state)
-    if found is None or found[0] is not result.cause or state.active_round is not None:
-        raise EngineError(f"There is no plateau of cause '{result.cause}' now; the campaign goes on.")
+    if found is None or state.active_round is not None:
+        raise EngineError("There is no plateau now; the campaign goes on.")
     return replace(state, status=Status.PLATEAU, plateau=result.cause, code=str(result.cause), cause=found[1])
 
 
@@ -221,7 +221,8 @@ def _stopped(state: CampaignState, result: r.Stopped) -> CampaignState:
     record = state.active_round
     if record is not None:
         state = _with_round(state, replace(record, status=RoundStatus.CANCELLED))
-    return replace(state, status=Status.STOPPED, code="stopped", cause=result.reason or "A person stopped the campaign.")
+    cause = result.reason or "A person stopped the campaign."
+    return replace(state, status=Status.STOPPED, code="stopped", cause=cause)
 
 
 def _budget_clock(state: CampaignState, result: r.BudgetClock) -> CampaignState:
@@ -237,10 +238,6 @@ def _alive(state: CampaignState, result: r.Result) -> None:
 def _expect(state: CampaignState, result: r.Result, status: Status) -> None:
     if state.status is not status:
         raise EngineError(f"{type(result).__name__} needs a campaign that is {status}; this one is {state.status}.")
-
-
-def _paused_unless_over(state: CampaignState) -> Status:
-    return state.status if state.status.over else Status.PAUSED
 
 
 def _thinking(state: CampaignState, number: int, result: r.Result) -> tuple[CampaignState, Round]:

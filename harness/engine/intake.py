@@ -101,8 +101,8 @@ def with_candidate(state: CampaignState, record: Round, result: Proposed) -> Rou
     if earlier is None:
         return record
     same = result.normal_digest == state.incumbent.normal_digest
-    text = (f"This is the incumbent (round {earlier}) with at most comments and local names changed: nothing to measure."
-            if same else
+    text = (f"This is the incumbent (round {earlier}) with at most comments and local names changed: nothing to "
+            "measure." if same else
             f"The same normalised tree was tried in round {earlier}; its verdict stands. See that round, then propose "
             "something else.")
     outcome, code = (Outcome.NO_CHANGE, "no_change") if same else (Outcome.DUPLICATE, "duplicate")

@@ -40,11 +40,10 @@ def closed_directions(state: CampaignState) -> dict[str, tuple[int, ...]]:
 
 def tried(state: CampaignState) -> dict[str, int]:
     """Normal digests already tried, with the first round of each; round 0 is the baseline."""
-    seen = {state.incumbent.normal_digest: state.incumbent.round}
+    seen: dict[str, int] = {state.baseline_normal: 0}
     for record in state.concluded:
-        if record.normal_digest is not None and (record.evaluated or record.normal_digest in seen):
+        if record.normal_digest is not None and record.evaluated:
             seen.setdefault(record.normal_digest, record.number)
-    seen[state.baseline_normal] = 0
     return seen
 
 

@@ -185,8 +185,8 @@ class CampaignState:
         """
         if digest_source(baseline.source) != baseline.digest:
             raise ValueError("the baseline's digest is not that of its source")
-        return cls(goal, operator_version, baseline, baseline_normal, Incumbent(0, baseline, baseline_normal), goal.grant,
-                   attended=attended)
+        incumbent = Incumbent(0, baseline, baseline_normal)
+        return cls(goal, operator_version, baseline, baseline_normal, incumbent, goal.grant, attended=attended)
 
     @property
     def active_round(self) -> Round | None:
