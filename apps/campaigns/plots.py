@@ -1,0 +1,154 @@
+"""The figures of campaigns: speed-up over rounds, and the comparison of several campaigns. Pure functions of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apps.core import figures
+from apps.core.plotting import Figure, horizontal_line, layout
+from apps.core.plotting.frame import spread
+
+MARGIN = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPoint:
+    """One round as the plot shows it.
+
+    ``kind`` is ``accepted`` (it became incumbent), ``cannot_tell``, ``slower``, ``refused`` or ``open``;
+    ``ratio`` is the measured speed-up over round 0 with its 95 % interval, ``None`` where not timed.
+    """
+
+    number: int
+    kind: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A line to compare with: ``kind`` is ``champion``, ``library``, ``autotune`` or ``roof``."""
+
+    kind: str
+    label: str
+    ratio: float
+
+
+STYLES = {
+    "champion": ("--plot-incumbent", "solid"), "library": ("--plot-library", "dash"),
+    "autotune": ("--plot-library", "dot"), "roof": ("--text-2", "dot"),
+}
+
+
+def incumbent_steps(points: Sequence[RoundPoint]) -> list[tuple[int, float]]:
+    """(round, ratio) at which the incumbent changed, in order."""
+    return [(point.number, point.ratio) for point in points if point.kind == "accepted" and point.ratio is not None]
+
+
+def speed_up(points: Sequence[RoundPoint], references: Sequence[Reference] = (), *, noise: float | None = None,
+             log_axis: bool = False) -> Figure:
+    """Speed-up over round 0 by round: incumbent steps with the margin band, other rounds as marks.
+
+    The band is what cannot be told from the incumbent: max(2 %, 3 x noise) around it.
+    """
+    steps = incumbent_steps(points)
+    last = max((point.number for point in points), default=0)
+    margin = max(MARGIN, 3 * (noise or 0.0))
+    timed = [point.ratio for point in points if point.ratio is not None] + [line.ratio for line in references] + [1.0]
+    low, high = min(timed) * 0.96, max(timed) * 1.05
+    floor = low - (high - low) * 0.06
+    data: list[Figure] = []
+    shapes: list[Figure] = []
+    labels: list[Figure] = []
+    if steps:
+        data += band(steps, last, margin)
+        data.append(incumbent_trace(steps, last))
+        labels.append({"xref": "paper", "x": 1, "xanchor": "left", "yref": "y", "y": steps[-1][1], "yanchor": "middle",
+                       "text": f"<b>incumbent {figures.ratio(steps[-1][1])}</b>", "showarrow": False, "xshift": 6,
+                       "font": {"color": "--plot-candidate", "size": 11}})
+    for kind, symbol, colour in (("cannot_tell", "circle-open", "--plot-candidate"),
+                                 ("slower", "x-thin-open", "--plot-rejected")):
+        chosen = [point for point in points if point.kind == kind and point.ratio is not None]
+        if chosen:
+            data.append(marks(chosen, [point.ratio or 0.0 for point in chosen], symbol, colour))
+    refused = [point for point in points if point.kind == "refused"]
+    if refused:
+        data.append(marks(refused, [floor] * len(refused), "triangle-down-open", "--plot-rejected"))
+    for line in references:
+        shape, label = horizontal_line(line.ratio, f"{line.label} {figures.ratio(line.ratio)}", *STYLES[line.kind])
+        shapes.append(shape)
+        labels.append(label)
+    spread(labels, (high - floor) * 0.055)
+    x = {"title": {"text": "round"}, "range": [-0.4, max(last, 1) + 0.4], "dtick": 1 if last <= 25 else 5,
+         "showgrid": False}
+    y = {"ticksuffix": "×", "range": [floor - (high - floor) * 0.04, high]}
+    if log_axis:
+        y = {"ticksuffix": "×", "type": "log"}
+    return {"data": data, "layout": layout(x, y, right=160, shapes=shapes, annotations=[] if log_axis else labels)}
+
+
+def band(steps: Sequence[tuple[int, float]], last: int, margin: float) -> list[Figure]:
+    """The stretch around the incumbent inside which a round cannot be told from it."""
+    x = [number for number, _ in steps] + [last + 0.4]
+    level = [ratio for _, ratio in steps] + [steps[-1][1]]
+    common = {"type": "scatter", "mode": "lines", "x": x, "hoverinfo": "skip",
+              "line": {"shape": "hv", "width": 0, "color": "--plot-band"}}
+    return [{**common, "y": [ratio * (1 - margin) for ratio in level]},
+            {**common, "y": [ratio * (1 + margin) for ratio in level], "fill": "tonexty", "fillcolor": "--plot-band"}]
+
+
+def incumbent_trace(steps: Sequence[tuple[int, float]], last: int) -> Figure:
+    """The solid line of the incumbent with a dot on every round that made it."""
+    x = [float(number) for number, _ in steps] + [last + 0.4]
+    y = [ratio for _, ratio in steps] + [steps[-1][1]]
+    return {"type": "scatter", "mode": "lines+markers", "x": x, "y": y,
+            "line": {"shape": "hv", "color": "--plot-candidate", "width": 2},
+            "marker": {"color": "--plot-candidate", "size": [8] * len(steps) + [0]},
+            "text": [f"Round {number}: {figures.ratio(ratio)}, became incumbent" for number, ratio in steps] + [""],
+            "hovertemplate": "%{text}<extra></extra>"}
+
+
+def marks(points: Sequence[RoundPoint], y: Sequence[float], symbol: str, colour: str) -> Figure:
+    """Rounds that did not become incumbent, with their interval where they were timed."""
+    trace: Figure = {
+        "type": "scatter", "mode": "markers", "x": [point.number for point in points], "y": list(y),
+        "marker": {"symbol": symbol, "size": 9, "color": colour, "line": {"width": 1.6, "color": colour}},
+        "text": [f"Round {point.number}: {figures.ratio(point.ratio)}, {point.word}" for point in points],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+    if all(point.low is not None and point.high is not None and point.ratio is not None for point in points):
+        trace["error_y"] = {"type": "data", "symmetric": False, "thickness": 1, "width": 3, "color": colour,
+                            "array": [(point.high or 0) - (point.ratio or 0) for point in points],
+                            "arrayminus": [(point.ratio or 0) - (point.low or 0) for point in points]}
+    return trace
+
+
+def comparison(series: Sequence[tuple[str, Sequence[tuple[int, float]]]]) -> Figure:
+    """Incumbent over evaluations of several campaigns: one stepped line each, labelled at its end."""
+    colours = ("--plot-candidate", "--plot-library", "--plot-incumbent", "--plot-rejected")
+    dashes = ("solid", "dash", "dot", "dashdot")
+    data, labels = [], []
+    last = max((steps[-1][0] for _, steps in series if steps), default=1)
+    for place, (given, steps) in enumerate(series):
+        if not steps:
+            continue
+        name = given.replace("<", "‹")  # plotly reads tags in texts
+        colour = colours[place % len(colours)]
+        data.append({"type": "scatter", "mode": "lines+markers", "name": name,
+                     "x": [float(number) for number, _ in steps] + [float(last)],
+                     "y": [ratio for _, ratio in steps] + [steps[-1][1]],
+                     "line": {"shape": "hv", "color": colour, "width": 2, "dash": dashes[place % len(dashes)]},
+                     "marker": {"color": colour, "size": [7] * len(steps) + [0]},
+                     "text": [f"{name}, round {number}: {figures.ratio(ratio)}" for number, ratio in steps] + [""],
+                     "hovertemplate": "%{text}<extra></extra>"})
+        labels.append({"xref": "paper", "x": 1, "xanchor": "left", "yref": "y", "y": steps[-1][1], "showarrow": False,
+                       "text": f"{name} {figures.ratio(steps[-1][1])}", "font": {"color": colour, "size": 11},
+                       "xshift": 6})
+    if labels:
+        levels = [label["y"] for label in labels] + [1.0]
+        spread(labels, (max(levels) - min(levels)) * 0.07 or 0.05)
+    return {"data": data, "layout": layout({"title": {"text": "round"}, "showgrid": False}, {"ticksuffix": "×"},
+                                           right=160, annotations=labels)}
