@@ -1,0 +1,1 @@
+"""The Triton backend without a GPU: record launches as data, compile them in a clean process, interpret on CPU."""

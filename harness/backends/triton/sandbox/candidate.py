@@ -1,0 +1,73 @@
+"""Imports a candidate's text as a module, without a file, and words what goes wrong there."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import traceback
+from types import ModuleType
+from typing import Any
+
+from harness.backends.triton.recorder.session import CANDIDATE_FILE
+
+MODULE = "candidate"
+
+
+class _Loader:
+    """Lets ``inspect`` find the source of a module that has no file."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def get_source(self, name: str) -> str:
+        """The candidate's text."""
+        return self._source
+
+
+def import_candidate(source: str) -> ModuleType:
+    """Execute ``source`` as module ``candidate``; whatever it raises passes through."""
+    module = ModuleType(MODULE)
+    module.__file__ = CANDIDATE_FILE
+    module.__loader__ = _Loader(source)
+    linecache.cache[CANDIDATE_FILE] = (len(source), None, source.splitlines(keepends=True), CANDIDATE_FILE)
+    sys.modules[MODULE] = module
+    exec(compile(source, CANDIDATE_FILE, "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+def fault(outcome: str, code: str, text: str, line: int | None = None) -> dict[str, Any]:
+    """A failure as the answer document of a child."""
+    return {"fault": {"outcome": outcome, "code": code, "text": text[:2000], "line": line}}
+
+
+def failure(error: BaseException, doing: str) -> dict[str, Any]:
+    """An exception of the candidate as a fault; ``doing`` begins the sentence ("The import", "run()")."""
+    line = next((frame.lineno for frame in reversed(traceback.extract_tb(error.__traceback__))
+                 if frame.filename == CANDIDATE_FILE), None)
+    name, message = type(error).__name__, str(error).strip() or "no message"
+    root = type(error).__module__.partition(".")[0]
+    if name == "OutOfResources":
+        text = f"{doing} needs more than the device has: {message}"
+        return fault("resource_infeasible", "out_of_resources", text, line)
+    if isinstance(error, MemoryError):
+        return fault("runtime_error", "memory_limit", f"{doing} ran out of memory.", line)
+    if root == "triton" or name in ("PTXASError", "CompilationError", "UnsupportedLanguageConstruct"):
+        inner = error
+        while inner.__cause__ is not None:
+            inner = inner.__cause__
+        detail = message if inner is error else f"{message}\n{type(inner).__name__}: {inner}"
+        node = getattr(error, "node", None)
+        return fault("compile_error", "triton_compile", f"{doing} does not compile: {detail}", _kernel_line(error, node) or line)
+    if isinstance(error, SystemExit | KeyboardInterrupt):
+        return fault("runtime_error", "exits", f"{doing} ends the process ({name}).", line)
+    return fault("runtime_error", "raises", f"{doing} raises {name}: {message}", line)
+
+
+def _kernel_line(error: BaseException, node: Any) -> int | None:
+    """The line in the file of a compiler error, whose node counts from the start of the kernel function."""
+    source = getattr(error, "src", None)
+    if node is None or not isinstance(source, str):
+        return None
+    whole = linecache.cache.get(CANDIDATE_FILE)
+    start = "".join(whole[2]).find(source) if whole else -1
+    return None if start < 0 else "".join(whole[2])[:start].count("\n") + node.lineno

@@ -1,0 +1,86 @@
+"""Facts of the GPUs that plans are compiled for, as the CUDA driver reports them. Pure data, no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.domain.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One GPU model. Bytes, counts and kHz, named as the driver attributes they come from.
+
+    ``shared_optin`` is the most dynamic shared memory one block may ask for, ``shared_reserved`` what the
+    system takes per block on top of it, ``register_unit`` the granularity of registers per warp.
+    """
+
+    name: str
+    title: str
+    capability: int
+    multiprocessors: int
+    shared_default: int
+    shared_optin: int
+    shared_per_sm: int
+    shared_reserved: int
+    registers_per_sm: int
+    threads_per_sm: int
+    blocks_per_sm: int
+    l2_bytes: int
+    memory_bytes: int
+    clock_khz: int
+    memory_clock_khz: int
+    bus_bits: int
+    warp: int = 32
+    register_unit: int = 256
+    registers_per_thread: int = 255
+    threads_per_block: int = 1024
+
+    @property
+    def label(self) -> str:
+        """The compiler's name for the architecture, ``cuda:90``."""
+        return f"cuda:{self.capability}"
+
+
+# Queried on the device itself (CUDA 13.0, driver 580).
+_H200 = Target(
+    name="nvidia-h200", title="NVIDIA H200", capability=90, multiprocessors=132, shared_default=49_152,
+    shared_optin=232_448, shared_per_sm=233_472, shared_reserved=1_024, registers_per_sm=65_536, threads_per_sm=2_048,
+    blocks_per_sm=32, l2_bytes=62_914_560, memory_bytes=150_109_880_320, clock_khz=1_980_000,
+    memory_clock_khz=3_201_000, bus_bits=6_016,
+)
+
+TARGETS = {_H200.name: _H200}
+DEFAULT_TARGET = _H200.name
+
+
+def find_target(name: str | None) -> Target:
+    """The target called ``name``; the default one for ``None`` and for ``interpreter``.
+
+    Raises:
+        UsageError: a name that is not in ``TARGETS``.
+    """
+    if name is None or name == "interpreter":
+        return TARGETS[DEFAULT_TARGET]
+    if name not in TARGETS:
+        known = ", ".join(sorted(TARGETS))
+        raise UsageError(f"'{name}' is not a GPU that plans can be compiled for. Known: {known}. Name one of them.",
+                         code="unknown_hardware")
+    return TARGETS[name]
+
+
+def occupancy(target: Target, *, registers: int, warps: int, shared_bytes: int) -> float:
+    """Share of a multiprocessor's warp slots that resident blocks can fill, between 0 and 1.
+
+    ``registers`` per thread, ``shared_bytes`` of dynamic shared memory per block. The lowest of four
+    limits counts: warp slots, block slots, register file (allocated per warp in units), shared memory.
+    """
+    slots = target.threads_per_sm // target.warp
+    per_warp = -(-registers * target.warp // target.register_unit) * target.register_unit
+    blocks = min(
+        slots // warps,
+        target.blocks_per_sm,
+        target.registers_per_sm // max(1, per_warp * warps),
+        target.shared_per_sm // (shared_bytes + target.shared_reserved),
+    )
+    return blocks * warps / slots
