@@ -1,0 +1,107 @@
+"""How wide a kernel accumulates, as far as its text tells: narrowing an accumulator is a heavy change."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+_BITS = {"float64": 64, "double": 64, "float32": 32, "float16": 16, "half": 16, "bfloat16": 16}
+_NARROW_PREFIX = "float8"
+_LOADS = ("load", "load_tensor_descriptor")
+_PRODUCERS = ("dot", "dot_scaled", "sum", "fma", "dot_fma")
+
+
+def narrowest(function: ast.FunctionDef) -> int | None:
+    """Bits of the narrowest accumulator whose start value names its width; ``None`` where no start value does.
+
+    An accumulator is a name that is added to itself with data: ``acc += x[i]``, ``acc = acc + v``,
+    ``acc = tl.dot(a, b, acc)``. A bare float literal counts as 64 bits (numba's float64); integers do not count.
+    """
+    widths = [width for name in _accumulators(function) for width in _start_widths(function, name)]
+    return min(widths, default=None)
+
+
+def mentions_wide(function: ast.FunctionDef) -> bool:
+    """Whether the body names float32 or float64 at all (a conversion before the arithmetic)."""
+    return any((_bits(node) or 0) >= 32 for node in _body_nodes(function))
+
+
+def dot_out_dtypes(function: ast.FunctionDef) -> list[int]:
+    """Bits of every explicit ``out_dtype=`` of a dot product."""
+    return [bits for node in _body_nodes(function) if isinstance(node, ast.keyword) and node.arg == "out_dtype"
+            for bits in [_bits(node.value)] if bits is not None]
+
+
+def _body_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    for statement in function.body:
+        yield from ast.walk(statement)
+
+
+def _accumulators(function: ast.FunctionDef) -> set[str]:
+    data = _data_names(function)
+    found = set()
+    for node in _body_nodes(function):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
+            target, value = node.target, node.value
+            name = target.id if isinstance(target, ast.Name) else _subscript_root(target)
+            if name and (_is_data(value, data) or any(w for w in _start_widths(function, name))):
+                found.add(name)
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if name in {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)} and _is_data(node.value, data):
+                found.add(name)
+    return found
+
+
+def _data_names(function: ast.FunctionDef) -> set[str]:
+    """Names that hold loaded values, found by repeated passes over the assignments."""
+    data: set[str] = set()
+    while True:
+        before = len(data)
+        for node in _body_nodes(function):
+            if isinstance(node, ast.Assign) and _is_data(node.value, data):
+                data.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        if len(data) == before:
+            return data
+
+
+def _is_data(value: ast.expr, data: set[str]) -> bool:
+    for node in ast.walk(value):
+        if isinstance(node, ast.Name) and node.id in data:
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LOADS + _PRODUCERS:
+            return True
+        if isinstance(node, ast.Subscript) and not (isinstance(node.value, ast.Attribute)
+                                                    and node.value.attr in ("shape", "strides")):
+            return True
+    return False
+
+
+def _start_widths(function: ast.FunctionDef, name: str) -> Iterator[int]:
+    for node in _body_nodes(function):
+        if (isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)) or (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name and node.value):
+            yield from _value_widths(node.value)
+
+
+def _value_widths(value: ast.expr) -> Iterator[int]:
+    if isinstance(value, ast.UnaryOp):
+        value = value.operand
+    if isinstance(value, ast.Constant) and type(value.value) is float:
+        yield 64
+        return
+    widths = [bits for node in ast.walk(value) if (bits := _bits(node)) is not None]
+    if widths and isinstance(value, ast.Call):
+        yield min(widths)
+
+
+def _bits(node: ast.AST) -> int | None:
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
+    if name is None:
+        return None
+    return 8 if name.startswith(_NARROW_PREFIX) else _BITS.get(name)
+
+
+def _subscript_root(node: ast.expr) -> str | None:
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
