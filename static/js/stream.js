@@ -184,7 +184,12 @@ class Stream {
   acknowledge() {
     clearTimeout(this.ackTimer);
     this.ackTimer = null;
-    if (this.socket?.readyState !== WebSocket.OPEN || this.acked === this.last) return;
+    if (this.acked !== this.last) this.answer();
+  }
+
+  /* Also without news, after a beat: it shows the server that somebody still reads. */
+  answer() {
+    if (this.socket?.readyState !== WebSocket.OPEN) return;
     this.acked = this.last;
     this.socket.send(JSON.stringify({ kind: "ack", seq: this.last }));
   }
@@ -212,6 +217,7 @@ class Stream {
 
   /* The server's head stands above ours for two beats with nothing coming: ask again from where we are. */
   beat(head) {
+    this.answer();
     const stuck = head > this.last && this.behindAtBeat === this.last;
     this.behindAtBeat = head > this.last ? this.last : null;
     if (stuck) this.reopen();

@@ -1,4 +1,4 @@
-"""Process identity and process trees: who holds a lease, is it still there, and how to end it with all it started."""
+"""Process trees: children that die with their parent, orphans that come home, and how to end a process with all it started."""
 
 from __future__ import annotations
 
@@ -6,62 +6,13 @@ import contextlib
 import ctypes
 import os
 import signal
-import socket
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GONE_WITHIN_S = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """One process, told apart from every later process with the same number: host, boot, pid, start (clock ticks)."""
-
-    host: str
-    boot: str
-    pid: int
-    start: int
-
-    @property
-    def on_this_machine(self) -> bool:
-        """Whether the process was started on this host (any boot), so that its end can be seen from here."""
-        return self.host == socket.gethostname()
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether it is certain that the process no longer runs. ``False`` for other hosts: only time tells there."""
-        if not self.on_this_machine:
-            return False
-        return self.boot != boot_id() or start_ticks(self.pid) != self.start
-
-
-def boot_id() -> str:
-    """The kernel's identifier of this boot; empty where the system has none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        return ""
-
-
-def start_ticks(pid: int) -> int | None:
-    """Start time of ``pid`` in clock ticks since boot, ``None`` where there is no such process or only its corpse."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
-    except OSError:
-        return None
-    fields = stat.rpartition(")")[2].split()  # the command name may itself hold brackets and spaces
-    return None if fields[0] in ("Z", "X") else int(fields[19])
-
-
-def own_identity() -> Identity:
-    """The identity of the calling process."""
-    pid = os.getpid()
-    return Identity(socket.gethostname(), boot_id(), pid, start_ticks(pid) or 0)
 
 
 def dies_with_parent(signal_number: int = signal.SIGKILL) -> Callable[[], None]:

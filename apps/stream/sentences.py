@@ -1,0 +1,105 @@
+"""One sentence per event for feeds: what happened, with its numbers. Missing figures are left out, never invented."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Data = Mapping[str, Any]
+
+
+def sentence(kind: str, data: Data) -> str:
+    """The feed's sentence for an event of ``kind``. A writer's own ``data["text"]`` wins."""
+    own = data.get("text")
+    if isinstance(own, str) and own:
+        return own
+    build = SENTENCES.get(kind)
+    return build(data) if build else kind.replace(".", " ")
+
+
+def _round(data: Data) -> str:
+    number = data.get("round", data.get("number"))
+    return "Round" if number is None else f"Round {number}"
+
+
+def _ending(data: Data, *keys: str) -> str:
+    """``: <first of the values that is there>.`` or just a full stop."""
+    said = next((str(data[key]) for key in keys if data.get(key)), "")
+    return f": {said.rstrip('.')}." if said else "."
+
+
+def _by(data: Data) -> str:
+    person = data.get("by") or data.get("person") or data.get("actor")
+    return f" by {person}" if person else ""
+
+
+def _verdict(data: Data) -> str:
+    outcome = str(data.get("outcome", "")).replace("_", " ")
+    ratio = data.get("ratio")
+    if isinstance(ratio, Mapping):
+        figure = f"{ratio['ratio']:.3f}×" + (f" [{ratio['low']:.3f}, {ratio['high']:.3f}]" if "low" in ratio else "")
+    else:
+        figure = f"{ratio:.3f}×" if isinstance(ratio, int | float) else ""
+    comparison = str(data.get("comparison", "none")).replace("_", " ")
+    told = ", ".join(part for part in (outcome, figure, "" if comparison == "none" else comparison) if part)
+    return f"{_round(data)} measured{': ' + told if told else ''}."
+
+
+def _hypotheses(data: Data) -> str:
+    stated = data.get("hypotheses", data.get("count"))
+    count = len(stated) if isinstance(stated, list) else stated
+    return f"{_round(data)}: {count} hypotheses stated." if count else f"{_round(data)}: hypotheses stated."
+
+
+def _proposed(data: Data) -> str:
+    digest = str(data.get("kernel") or data.get("digest") or "").removeprefix("sha256:")[:8]
+    return f"{_round(data)} proposed{' ' + digest if digest else ''}{_ending(data, 'change_summary', 'summary')}"
+
+
+def _review(word: str) -> Callable[[Data], str]:
+    def build(data: Data) -> str:
+        request = data.get("request", data.get("review"))
+        name = f"R-{request}" if request is not None else "Review"
+        return f"{name} {word}{_by(data)}{_ending(data, 'cause', 'reason', 'tier')}"
+    return build
+
+
+def _decided(data: Data) -> str:
+    return _review(str(data.get("decision", data.get("kind", "decided"))).replace("_", " "))(
+        {key: value for key, value in data.items() if key in ("request", "review", "by", "person", "actor")})
+
+
+def _campaign(word: str) -> Callable[[Data], str]:
+    return lambda data: f"Campaign {word}{_by(data)}{_ending(data, 'cause', 'reason')}"
+
+
+def _champion(word: str) -> Callable[[Data], str]:
+    def build(data: Data) -> str:
+        digest = str(data.get("kernel") or "").removeprefix("sha256:")[:8]
+        return f"Champion {word}{' ' + digest if digest else ''}{_ending(data, 'reason', 'cause', 'slot')}"
+    return build
+
+
+SENTENCES: dict[str, Callable[[Data], str]] = {
+    "campaign.started": _campaign("started"), "campaign.paused": _campaign("paused"),
+    "campaign.resumed": _campaign("goes on"), "campaign.plateau": _campaign("waits for a person"),
+    "campaign.finished": _campaign("finished"), "campaign.stopped": _campaign("stopped"),
+    "campaign.failed": _campaign("failed"),
+    "round.started": lambda data: f"{_round(data)} started.",
+    "round.hypotheses": _hypotheses, "round.proposed": _proposed, "round.verdict": _verdict,
+    "round.concluded": lambda data: f"{_round(data)} concluded{_ending(data, 'conclusion')}",
+    "round.failed": lambda data: f"{_round(data)} failed{_ending(data, 'cause', 'reason')}",
+    "round.cancelled": lambda data: f"{_round(data)} cancelled{_ending(data, 'cause', 'reason')}",
+    "spotcheck.asked": lambda data: f"Spot check asked for {_round(data).lower()}.",
+    "spotcheck.answered": lambda data: f"Spot check of {_round(data).lower()} answered{_by(data)}.",
+    "review.opened": _review("opened"), "review.decided": _decided, "review.stale": _review("went STALE"),
+    "review.closed": _review("closed"),
+    "promotion.started": _review("is verified again before promotion"), "promotion.done": _review("promoted"),
+    "promotion.refused": _review("was not promoted"),
+    "champion.changed": _champion("is now"), "champion.quarantined": _champion("quarantined"),
+    "champion.emptied": _champion("removed"),
+    "selftest.passed": lambda data: "The evaluator's self-test passed.",
+    "selftest.failed": lambda data: f"The evaluator's self-test failed{_ending(data, 'cause', 'reason')}",
+    "worker.up": lambda data: f"Worker {data.get('name', '')} is up.".replace("  ", " "),
+    "worker.down": lambda data: f"Worker {data.get('name', '')} is down{_ending(data, 'cause', 'note')}".replace("  ", " "),
+}
