@@ -14,7 +14,7 @@ from django.utils.crypto import constant_time_compare
 
 from apps.campaigns.models import Campaign
 from apps.teams.models import Team
-from apps.teams.selectors import is_member
+from apps.teams.policies import may_see
 
 
 class Close(IntEnum):
@@ -94,7 +94,7 @@ def admit(session_key: str | None, target: Target) -> Followed:
     if found is None:
         raise Denied(Close.NOT_FOUND)
     stream, team = found
-    if not (user.is_superuser or is_member(user, team)):
+    if may_see(user, team) is not None:
         raise Denied(Close.NOT_ALLOWED)
     return Followed(stream, team.pk, user.pk)
 

@@ -19,7 +19,8 @@ from urllib.parse import parse_qs
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from apps.stream.access import SENTENCES, Close, Denied, Target, admit_async
-from apps.stream.frames import EphemeralFrame, durable_frames, ephemeral_frames, head_of
+from apps.stream.frames import PAGE, durable_frames, ephemeral_frames, head_of
+from apps.stream.models import Progress
 from apps.stream.tailer import tailer
 
 WINDOW_EVENTS = 256
@@ -43,7 +44,8 @@ class StreamConsumer(AsyncWebsocketConsumer):
         self._wake: asyncio.Event | None = None
         self._pump_task: asyncio.Task[None] | None = None
         self._stream = ""
-        self._sent = self._acked = _number(parse_qs(self.scope["query_string"].decode("latin-1")).get("after", ["0"])[0])
+        query = parse_qs(self.scope["query_string"].decode("latin-1"))
+        self._sent = self._acked = _number(query.get("after", ["0"])[0])
         self._in_flight: list[tuple[int, int]] = []  # (seq, bytes) sent and not acknowledged
         self._heard = self._checked = self._beaten = time.monotonic()
         self._frames_seen: dict[str, int] = {}
@@ -93,7 +95,7 @@ class StreamConsumer(AsyncWebsocketConsumer):
             await self._complain("malformed_frame", 'Expected {"kind": "ack", "seq": <number>}.')
             return
         if kind != "ack":
-            await self._complain("unknown_frame", "This socket is read-only: it takes 'ack' frames. Use the pages or the API.")
+            await self._complain("unknown_frame", "This socket only takes 'ack' frames; act on the pages.")
         elif not isinstance(seq, int) or isinstance(seq, bool) or not 0 <= seq <= self._sent:
             await self._complain("wrong_ack", f"seq must be a number from 0 to {self._sent}, the last one sent.")
         else:
@@ -143,17 +145,17 @@ class StreamConsumer(AsyncWebsocketConsumer):
         """The newest ephemeral frames, at most four a second, before any durable event that waits."""
         if now - self._shown < EPHEMERAL_EVERY_S:
             return
-        fresh: list[EphemeralFrame] = [frame for frame in await ephemeral_frames(self._stream)
+        fresh: list[Progress] = [frame for frame in await ephemeral_frames(self._stream)
                                        if frame.n > self._frames_seen.get(frame.kind, -1)]
         if not fresh:
             return
         self._shown = now
         for frame in fresh:
             self._frames_seen[frame.kind] = frame.n
-            await self._send({"kind": frame.kind, "at": frame.at, "data": frame.data})
+            await self._send({"kind": frame.kind, "at": frame.at.isoformat(), "data": frame.data})
 
     async def _replay(self) -> bool:
-        room = WINDOW_EVENTS - len(self._in_flight)
+        room = min(PAGE, WINDOW_EVENTS - len(self._in_flight))
         frames = await durable_frames(self._stream, self._sent, room)
         if frames and time.monotonic() - self._checked > 0.5:
             await self._recheck()  # news is shown only to who may see it now

@@ -100,6 +100,6 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "champion.emptied": _champion("removed"),
     "selftest.passed": lambda data: "The evaluator's self-test passed.",
     "selftest.failed": lambda data: f"The evaluator's self-test failed{_ending(data, 'cause', 'reason')}",
-    "worker.up": lambda data: f"Worker {data.get('name', '')} is up.".replace("  ", " "),
-    "worker.down": lambda data: f"Worker {data.get('name', '')} is down{_ending(data, 'cause', 'note')}".replace("  ", " "),
+    "worker.up": lambda data: f"Worker {data.get('name', 'of this site')} is up.",
+    "worker.down": lambda data: f"Worker {data.get('name', 'of this site')} is down{_ending(data, 'cause', 'note')}",
 }

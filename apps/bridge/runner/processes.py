@@ -1,4 +1,4 @@
-"""Process trees: children that die with their parent, orphans that come home, and how to end a process with all it started."""
+"""Process trees: children that die with their parent, orphans that come home, ends that leave nothing running."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GONE_WITHIN_S = 3.0
 
 
 def dies_with_parent(signal_number: int = signal.SIGKILL) -> Callable[[], None]:
-    """A ``preexec_fn``: the kernel sends ``signal_number`` to the child when the starting thread ends, even by SIGKILL."""
+    """A ``preexec_fn``: the child gets ``signal_number`` when the thread that started it ends, even by SIGKILL."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl  # loaded before the fork: no import may happen after it
     parent = os.getpid()
 
@@ -29,7 +29,7 @@ def dies_with_parent(signal_number: int = signal.SIGKILL) -> Callable[[], None]:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of descendants whose own parent dies, so that none can slip away from ``end_tree``."""
+    """Become the parent of descendants whose own parent dies, so that none can slip away from ``end_orphans``."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 

@@ -1,4 +1,4 @@
-"""Keeps the children of ``serve`` running: own process group each, back-off, a state file that pages read, a clean end."""
+"""Keeps the children of ``serve`` running: own process group each, back-off, a state file for pages, a clean end."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Supervisor:
                 os.sched_setaffinity(0, spec.cores)
 
         try:
-            child.process = subprocess.Popen(  # noqa: S603 - our own commands
+            child.process = subprocess.Popen(
                 spec.command, cwd=self._folder, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=prepare)
         except OSError as error:
             self._postpone(child, now, f"could not be started: {error}")
