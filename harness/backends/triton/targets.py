@@ -44,10 +44,22 @@ class Target:
 
 # Queried on the device itself (CUDA 13.0, driver 580).
 _H200 = Target(
-    name="nvidia-h200", title="NVIDIA H200", capability=90, multiprocessors=132, shared_default=49_152,
-    shared_optin=232_448, shared_per_sm=233_472, shared_reserved=1_024, registers_per_sm=65_536, threads_per_sm=2_048,
-    blocks_per_sm=32, l2_bytes=62_914_560, memory_bytes=150_109_880_320, clock_khz=1_980_000,
-    memory_clock_khz=3_201_000, bus_bits=6_016,
+    name="nvidia-h200",
+    title="NVIDIA H200",
+    capability=90,
+    multiprocessors=132,
+    shared_default=49_152,
+    shared_optin=232_448,
+    shared_per_sm=233_472,
+    shared_reserved=1_024,
+    registers_per_sm=65_536,
+    threads_per_sm=2_048,
+    blocks_per_sm=32,
+    l2_bytes=62_914_560,
+    memory_bytes=150_109_880_320,
+    clock_khz=1_980_000,
+    memory_clock_khz=3_201_000,
+    bus_bits=6_016,
 )
 
 TARGETS = {_H200.name: _H200}
@@ -64,8 +76,10 @@ def find_target(name: str | None) -> Target:
         return TARGETS[DEFAULT_TARGET]
     if name not in TARGETS:
         known = ", ".join(sorted(TARGETS))
-        raise UsageError(f"'{name}' is not a GPU that plans can be compiled for. Known: {known}. Name one of them.",
-                         code="unknown_hardware")
+        raise UsageError(
+            f"'{name}' is not a GPU that plans can be compiled for. Known: {known}. Name one of them.",
+            code="unknown_hardware",
+        )
     return TARGETS[name]
 
 

@@ -14,7 +14,9 @@ _INTEGERS = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u1": 1, "u8": 1, "
 _FLOATS = {"fp32": "<f", "f32": "<f", "fp64": "<d"}
 
 
-def flatten(session: Session, signature: dict[str, Any], values: tuple[Any, ...], descriptors: Any) -> list[dict[str, Any]]:
+def flatten(
+    session: Session, signature: dict[str, Any], values: tuple[Any, ...], descriptors: Any
+) -> list[dict[str, Any]]:
     """Plan arguments for ``values`` (all bound arguments in declaration order).
 
     Compile-time constants vanish, tuples are flattened, a host descriptor becomes its tensor map followed by
@@ -27,7 +29,9 @@ def flatten(session: Session, signature: dict[str, Any], values: tuple[Any, ...]
     return result
 
 
-def _append(session: Session, path: str, kind: Any, value: Any, pending: list[Any], result: list[dict[str, Any]]) -> None:
+def _append(
+    session: Session, path: str, kind: Any, value: Any, pending: list[Any], result: list[dict[str, Any]]
+) -> None:
     if isinstance(kind, tuple | list):
         for position, (inner, item) in enumerate(zip(kind, value, strict=True)):
             _append(session, f"{path}.{position}", inner, item, pending, result)
@@ -47,11 +51,17 @@ def pointer(session: Session, path: str, value: Any) -> dict[str, Any]:
         return {"null": True}
     base = value if isinstance(value, StandIn) else getattr(value, "base", None)
     if not isinstance(base, StandIn):
-        session.refuse("foreign_pointer", f"Kernel argument '{path}' is not a tensor of this call. Pass an argument of "
-                                          "run(), a view of one, or scratch allocated in this call.")
+        session.refuse(
+            "foreign_pointer",
+            f"Kernel argument '{path}' is not a tensor of this call. Pass an argument of "
+            "run(), a view of one, or scratch allocated in this call.",
+        )
     if base.session_number != session.number:
-        session.refuse("kept_scratch", f"Kernel argument '{path}' is a tensor kept from an earlier call. run() keeps no "
-                                       "state: allocate scratch inside each call.")
+        session.refuse(
+            "kept_scratch",
+            f"Kernel argument '{path}' is a tensor kept from an earlier call. run() keeps no "
+            "state: allocate scratch inside each call.",
+        )
     return {"buffer": base.buffer.id, "offset": int(value.data_ptr()) - base.buffer.base}
 
 
@@ -60,7 +70,9 @@ def scalar(session: Session, path: str, kind: str, value: Any) -> dict[str, Any]
     if kind in _INTEGERS:
         number = int(value)
         if session.holds_address(number):
-            session.refuse("raw_address", f"Kernel argument '{path}' is an address passed as an integer. Pass the tensor.")
+            session.refuse(
+                "raw_address", f"Kernel argument '{path}' is an address passed as an integer. Pass the tensor."
+            )
         width = _INTEGERS[kind]
         data = (number & ((1 << (8 * width)) - 1)).to_bytes(width, "little")
     elif kind in _FLOATS:
@@ -76,15 +88,26 @@ def scalar(session: Session, path: str, kind: str, value: Any) -> dict[str, Any]
 
 def _descriptor(session: Session, path: str, value: Any, facts: Any) -> list[dict[str, Any]]:
     if facts is None:
-        session.refuse("argument_type", f"The descriptor '{path}' is not lowered to a tensor map on this target. "
-                                        "Use tl.make_tensor_descriptor in the kernel function.")
+        session.refuse(
+            "argument_type",
+            f"The descriptor '{path}' is not lowered to a tensor map on this target. "
+            "Use tl.make_tensor_descriptor in the kernel function.",
+        )
     facts = facts if isinstance(facts, dict) else dict(facts)
     where = pointer(session, path, value.base)
     shape, strides = [int(n) for n in value.shape], [int(n) for n in value.strides]
-    body = {**where, "box": [int(n) for n in facts["block_size"]], "swizzle": int(facts["swizzle"]),
-            "element_bytes": int(facts["elem_size"]), "element_type": int(facts["elem_type"]),
-            "fp4_padded": bool(facts.get("fp4_padded", False)), "shape": shape, "strides": strides,
-            "padding": str(value.padding), "tf32": bool(getattr(value, "round_f32_to_tf32", False))}
+    body = {
+        **where,
+        "box": [int(n) for n in facts["block_size"]],
+        "swizzle": int(facts["swizzle"]),
+        "element_bytes": int(facts["elem_size"]),
+        "element_type": int(facts["elem_type"]),
+        "fp4_padded": bool(facts.get("fp4_padded", False)),
+        "shape": shape,
+        "strides": strides,
+        "padding": str(value.padding),
+        "tf32": bool(getattr(value, "round_f32_to_tf32", False)),
+    }
     tail = [scalar(session, path, "i32", n) for n in shape] + [scalar(session, path, "i64", n) for n in strides]
     return [{"tensormap": body}, *tail]
 

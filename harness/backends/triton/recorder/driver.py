@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.runtime import _allocation
 
+from harness.backends.triton.properties import driver_properties
 from harness.backends.triton.recorder import arguments
 from harness.backends.triton.recorder.ircapture import OPTIONS
 from harness.backends.triton.recorder.session import CANDIDATE_FILE, Session, current
@@ -24,11 +24,16 @@ class _Unknown:
     """A figure that only the compile process knows: using it in arithmetic is refused."""
 
     def _refuse(self, *_: Any) -> Any:
-        current().refuse("occupancy_query", "Register counts and occupancy are not known on the host. Derive the grid from "
-                                            "shapes and the multiprocessor count.")
+        current().refuse(
+            "occupancy_query",
+            "Register counts and occupancy are not known on the host. Derive the grid from "
+            "shapes and the multiprocessor count.",
+        )
 
     __int__ = __index__ = __float__ = __bool__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
-    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = (
+        __ge__
+    ) = _refuse
     __eq__ = _refuse  # type: ignore[assignment]
     __hash__ = object.__hash__
 
@@ -41,11 +46,7 @@ class _Utilities:
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         """The native driver's dictionary, from the target's digest."""
-        target = self._target
-        return {"max_shared_mem": target.shared_optin, "max_num_regs": target.registers_per_sm,
-                "multiprocessor_count": target.multiprocessors, "warpSize": target.warp,
-                "sm_clock_rate": target.clock_khz, "mem_clock_rate": target.memory_clock_khz,
-                "mem_bus_width": target.bus_bits}
+        return driver_properties(self._target)
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """Nothing is loaded: registers are found out by the compile process."""
@@ -58,8 +59,19 @@ class Launcher:
     def __init__(self, src: Any, metadata: Any) -> None:
         self._src, self._metadata = src, metadata
 
-    def __call__(self, x: Any, y: Any, z: Any, stream: Any, function: Any, packed: Any, launch_metadata: Any,
-                 enter: Any, leave: Any, *values: Any) -> None:
+    def __call__(
+        self,
+        x: Any,
+        y: Any,
+        z: Any,
+        stream: Any,
+        function: Any,
+        packed: Any,
+        launch_metadata: Any,
+        enter: Any,
+        leave: Any,
+        *values: Any,
+    ) -> None:
         session = current()
         session.check_thread()
         _check(session, self._src, self._metadata, (enter, leave))
@@ -68,8 +80,11 @@ class Launcher:
         except TypeError:
             session.refuse("grid_type", f"The grid ({x}, {y}, {z}) is not made of integers. Use // and triton.cdiv.")
         if min(grid) < 0 or grid[0] > 2**31 - 1 or max(grid[1:]) > 65_535:
-            session.refuse("grid_size", f"The grid {tuple(grid)} is outside the device's limits "
-                                        "(2147483647, 65535, 65535). Put the large axis first.")
+            session.refuse(
+                "grid_size",
+                f"The grid {tuple(grid)} is outside the device's limits "
+                "(2147483647, 65535, 65535). Put the large axis first.",
+            )
         if 0 in grid:
             return  # the native launcher launches nothing either
         session.steps.append({"launch": _launch(session, self._src, self._metadata, grid, values)})
@@ -78,15 +93,19 @@ class Launcher:
 def _check(session: Session, src: Any, metadata: Any, hooks: tuple[Any, ...]) -> None:
     fn = getattr(src, "fn", None)
     if fn is None:
-        session.refuse("foreign_kernel", "A kernel compiled from IR is launched. Launch @triton.jit functions of this file.")
+        session.refuse(
+            "foreign_kernel", "A kernel compiled from IR is launched. Launch @triton.jit functions of this file."
+        )
     if fn.fn.__code__.co_filename != CANDIDATE_FILE:
         session.refuse("foreign_kernel", f"'{fn.fn.__name__}' is not a kernel function of this file. Copy it here.")
     chains = [*hooks, knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook]
     if any(getattr(hook, "calls", hook is not None) for hook in chains) or fn.pre_run_hooks:
         session.refuse("launch_hook", "A launch hook is installed. Hooks are outside a plan; remove it.")
     runtime = knobs.runtime
-    if any(getattr(runtime, name, None) is not None
-           for name in ("add_stages_inspection_hook", "jit_cache_hook", "jit_post_compile_hook")):
+    if any(
+        getattr(runtime, name, None) is not None
+        for name in ("add_stages_inspection_hook", "jit_cache_hook", "jit_post_compile_hook")
+    ):
         session.refuse("compiler_hook", "A hook of Triton's compiler is installed. Remove it.")
     if getattr(metadata, "ir_override", None) or getattr(metadata, "ptx_options", None):
         session.refuse("compiler_option", "ir_override and ptx_options replace what the compiler makes. Remove them.")
@@ -105,13 +124,18 @@ def _launch(session: Session, src: Any, metadata: Any, grid: list[int], values: 
     names = list(src.fn.arg_names)
     divisible = {path: arguments.divisibility(value) for path, value in arguments.paths(src.attrs, names).items()}
     return {
-        "function": src.fn.fn.__name__, "ir": digest, "kind": metadata.recorded_kind,
+        "function": src.fn.fn.__name__,
+        "ir": digest,
+        "kind": metadata.recorded_kind,
         "options": {key: metadata.recorded_options[key] for key in OPTIONS if key in metadata.recorded_options},
         "signature": dict(src.signature),
         "constants": {path: arguments.constant(v) for path, v in arguments.paths(src.constants, names).items()},
         "divisible": {path: value for path, value in divisible.items() if value is not None},
-        "grid": grid, "num_ctas": int(metadata.num_ctas), "cooperative": bool(metadata.launch_cooperative_grid),
-        "pdl": bool(metadata.launch_pdl), "args": [*args, scratch, {"null": True}],
+        "grid": grid,
+        "num_ctas": int(metadata.num_ctas),
+        "cooperative": bool(metadata.launch_cooperative_grid),
+        "pdl": bool(metadata.launch_pdl),
+        "args": [*args, scratch, {"null": True}],
     }
 
 
@@ -122,7 +146,9 @@ def _global_scratch(session: Session, metadata: Any, grid: list[int]) -> dict[st
     size = grid[0] * grid[1] * grid[2] * int(metadata.num_ctas) * int(metadata.global_scratch_size)
     memory = _allocation._allocator.get()(size, int(metadata.global_scratch_align), 0)
     if not isinstance(memory, StandIn) or memory.session_number != session.number or memory.buffer.bytes < size:
-        session.refuse("allocator", f"The allocator set with triton.set_allocator must return torch.empty of {size} bytes.")
+        session.refuse(
+            "allocator", f"The allocator set with triton.set_allocator must return torch.empty of {size} bytes."
+        )
     if memory.buffer.kind == "scratch":
         memory.buffer.kind = "global_scratch"
     return arguments.pointer(session, "global scratch", memory)
@@ -175,8 +201,10 @@ class RecorderDriver(DriverBase):
 
     def get_benchmarker(self) -> Any:
         """Timing inside run() is refused."""
-        return current().refuse("timing", "run() times or tunes kernels. Put the winning values in PARAMS, or let the "
-                                          "autotune agent search.")
+        return current().refuse(
+            "timing",
+            "run() times or tunes kernels. Put the winning values in PARAMS, or let the autotune agent search.",
+        )
 
     def get_empty_cache_for_benchmark(self) -> Any:
         """As ``get_benchmarker``."""
@@ -186,14 +214,3 @@ class RecorderDriver(DriverBase):
         """As ``get_benchmarker``."""
         self.get_benchmarker()
 
-
-def device_properties(target: Target) -> SimpleNamespace:
-    """What ``torch.cuda.get_device_properties`` answers; an attribute not listed is an AttributeError."""
-    major, minor = divmod(target.capability, 10)
-    return SimpleNamespace(
-        name=target.title, major=major, minor=minor, multi_processor_count=target.multiprocessors,
-        total_memory=target.memory_bytes, L2_cache_size=target.l2_bytes, warp_size=target.warp,
-        shared_memory_per_block=target.shared_default, shared_memory_per_block_optin=target.shared_optin,
-        shared_memory_per_multiprocessor=target.shared_per_sm, regs_per_multiprocessor=target.registers_per_sm,
-        max_threads_per_multi_processor=target.threads_per_sm, max_threads_per_block=target.threads_per_block,
-        clock_rate=target.clock_khz, memory_clock_rate=target.memory_clock_khz, memory_bus_width=target.bus_bits)

@@ -12,14 +12,37 @@ import triton
 import triton.testing
 from triton.runtime import autotuner
 
-from harness.backends.triton.recorder.driver import device_properties
+from harness.backends.triton.properties import device_properties
 from harness.backends.triton.recorder.session import ACTIVE, RecordingRefused
 from harness.backends.triton.targets import Target
 
-_CONTROL = ("Stream", "Event", "CUDAGraph", "ExternalStream", "MemPool", "graph", "synchronize", "stream", "set_stream",
-            "make_graphed_callables", "set_device", "empty_cache", "mem_get_info", "memory_allocated", "_sleep",
-            "caching_allocator_alloc", "caching_allocator_delete", "manual_seed", "manual_seed_all", "ipc_collect",
-            "memory_reserved", "max_memory_allocated", "current_blas_handle", "cudart", "default_stream")
+_CONTROL = (
+    "Stream",
+    "Event",
+    "CUDAGraph",
+    "ExternalStream",
+    "MemPool",
+    "graph",
+    "synchronize",
+    "stream",
+    "set_stream",
+    "make_graphed_callables",
+    "set_device",
+    "empty_cache",
+    "mem_get_info",
+    "memory_allocated",
+    "_sleep",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "manual_seed",
+    "manual_seed_all",
+    "ipc_collect",
+    "memory_reserved",
+    "max_memory_allocated",
+    "current_blas_handle",
+    "cudart",
+    "default_stream",
+)
 
 
 def install(target: Target) -> None:
@@ -27,11 +50,15 @@ def install(target: Target) -> None:
     cuda = torch.cuda
     properties = device_properties(target)
     answers: dict[str, Any] = {
-        "is_available": lambda: True, "device_count": lambda: 1, "current_device": lambda: 0,
-        "is_initialized": lambda: True, "init": lambda: None,
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "is_initialized": lambda: True,
+        "init": lambda: None,
         "get_device_properties": lambda device=None: properties,
         "get_device_capability": lambda device=None: divmod(target.capability, 10),
-        "get_device_name": lambda device=None: target.title, "is_current_stream_capturing": lambda: False,
+        "get_device_name": lambda device=None: target.title,
+        "is_current_stream_capturing": lambda: False,
         "current_stream": lambda device=None: SimpleNamespace(cuda_stream=0, device=torch.device("cuda", 0)),
         "device": lambda device=None: contextlib.nullcontext(),
         "device_of": lambda tensor=None: contextlib.nullcontext(),
@@ -41,17 +68,35 @@ def install(target: Target) -> None:
         setattr(cuda, name, answer)
     for name in _CONTROL:
         if hasattr(cuda, name):
-            setattr(cuda, name, _refusing("device_control", f"torch.cuda.{name} controls the device or its memory. A plan "
-                                                            "runs in order on one stream; remove it."))
-    timing = ("timing", "run() times or tunes kernels. Put the winning values in PARAMS, or let the autotune agent search.")
+            setattr(
+                cuda,
+                name,
+                _refusing(
+                    "device_control",
+                    f"torch.cuda.{name} controls the device or its memory. A plan "
+                    "runs in order on one stream; remove it.",
+                ),
+            )
+    timing = (
+        "timing",
+        "run() times or tunes kernels. Put the winning values in PARAMS, or let the autotune agent search.",
+    )
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(triton.testing, name, _refusing(*timing))
     autotuner.Autotuner.run = _refusing(
-        "autotune", "@triton.autotune keeps state and hides the choice. Put the winning values in PARAMS, or let the "
-                    "autotune agent search.")
-    torch.compile = _refusing("library_compute", "torch.compile makes kernels that nobody reviewed. Write the kernel function.")
-    torch.set_default_device = _refusing("device_control", "torch.set_default_device is process state. Use device=x.device.")
-    triton.compile = _refusing("foreign_kernel", "triton.compile builds a kernel outside a launch. Launch the jit function.")
+        "autotune",
+        "@triton.autotune keeps state and hides the choice. Put the winning values in PARAMS, or let the "
+        "autotune agent search.",
+    )
+    torch.compile = _refusing(
+        "library_compute", "torch.compile makes kernels that nobody reviewed. Write the kernel function."
+    )
+    torch.set_default_device = _refusing(
+        "device_control", "torch.set_default_device is process state. Use device=x.device."
+    )
+    triton.compile = _refusing(
+        "foreign_kernel", "triton.compile builds a kernel outside a launch. Launch the jit function."
+    )
     threading.Thread.start = _refusing("thread", "run() starts a thread. Launch from run() itself.")
 
 
@@ -60,4 +105,5 @@ def _refusing(code: str, text: str) -> Any:
         if ACTIVE.session is None:
             raise RecordingRefused(text)
         return ACTIVE.session.refuse(code, text)
+
     return refuse

@@ -9,8 +9,16 @@ from typing import Any
 
 from triton.backends.nvidia.compiler import CUDABackend
 
-OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg", "enable_fp_fusion", "enable_reflect_ftz",
-           "launch_cooperative_grid", "launch_pdl")
+OPTIONS = (
+    "num_warps",
+    "num_ctas",
+    "num_stages",
+    "maxnreg",
+    "enable_fp_fusion",
+    "enable_reflect_ftz",
+    "launch_cooperative_grid",
+    "launch_pdl",
+)
 """Options that decide what the compiler makes of the IR; the rest acts before the IR exists."""
 
 

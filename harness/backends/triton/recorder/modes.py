@@ -38,12 +38,16 @@ class DeviceMode(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         name = getattr(func, "__name__", "")
         if name in _UPLOADS and getattr(func, "__module__", "") != "torch._tensor":
-            self._session.refuse("constant_upload", f"torch.{name} makes a tensor from host values. Pass numbers as kernel "
-                                                    "arguments instead.")
+            self._session.refuse(
+                "constant_upload",
+                f"torch.{name} makes a tensor from host values. Pass numbers as kernel arguments instead.",
+            )
         if kwargs.get("device") is not None:
             kwargs["device"] = self._device(kwargs["device"])
         elif name in _FACTORIES:
-            self._session.refuse("host_tensor", f"torch.{name} without a device makes a CPU tensor. Add device=x.device.")
+            self._session.refuse(
+                "host_tensor", f"torch.{name} without a device makes a CPU tensor. Add device=x.device."
+            )
         if name in ("to", "cuda") and len(args) > 1:
             args = (args[0], *(self._device(a) if _is_device(a) else a for a in args[1:]))
         if name == "cuda":
@@ -57,4 +61,6 @@ class DeviceMode(TorchFunctionMode):
 
 
 def _is_device(value: Any) -> bool:
-    return isinstance(value, torch.device) or (isinstance(value, str) and value.split(":")[0] in ("cuda", "cpu", "meta"))
+    return isinstance(value, torch.device) or (
+        isinstance(value, str) and value.split(":")[0] in ("cuda", "cpu", "meta")
+    )

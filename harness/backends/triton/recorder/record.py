@@ -15,8 +15,13 @@ from harness.backends.triton.recorder.standin import StandIn
 from harness.backends.triton.targets import Target
 
 
-def record(run: Callable[..., Any], target: Target, arguments: Sequence[Mapping[str, Any]],
-           attributes: Mapping[str, float], first: int = 0) -> dict[str, Any]:
+def record(
+    run: Callable[..., Any],
+    target: Target,
+    arguments: Sequence[Mapping[str, Any]],
+    attributes: Mapping[str, float],
+    first: int = 0,
+) -> dict[str, Any]:
     """The plan of one set of argument shapes.
 
     ``arguments`` are documents with ``name``, ``kind`` (input or output), ``dtype``, ``shape``, ``strides``
@@ -31,19 +36,37 @@ def record(run: Callable[..., Any], target: Target, arguments: Sequence[Mapping[
         difference = _difference(one, two)
         if difference and not refusals:
             second_call = "differs"
-            refusals.append({"code": "second_call", "line": None,
-                             "text": f"A second call with equal arguments does something else: {difference}. run() keeps no "
-                                     "state between calls."})
+            refusals.append(
+                {
+                    "code": "second_call",
+                    "line": None,
+                    "text": f"A second call with equal arguments does something else: {difference}. run() keeps no "
+                    "state between calls.",
+                }
+            )
     if not refusals and not any("launch" in step for step in one.steps):
-        refusals.append({"code": "nothing_launched", "line": None,
-                         "text": "run() launched no kernel function, so its outputs would stay unwritten."})
-    return {"version": 1, "target": target.label, "compiler": f"triton {triton.__version__}", "second_call": second_call,
-            "buffers": [buffer.document() for buffer in one.buffers], "steps": one.steps, "refusals": refusals,
-            "irs": one.irs}
+        refusals.append(
+            {
+                "code": "nothing_launched",
+                "line": None,
+                "text": "run() launched no kernel function, so its outputs would stay unwritten.",
+            }
+        )
+    return {
+        "version": 1,
+        "target": target.label,
+        "compiler": f"triton {triton.__version__}",
+        "second_call": second_call,
+        "buffers": [buffer.document() for buffer in one.buffers],
+        "steps": one.steps,
+        "refusals": refusals,
+        "irs": one.irs,
+    }
 
 
-def _call(run: Callable[..., Any], number: int, arguments: Sequence[Mapping[str, Any]],
-          attributes: Mapping[str, float]) -> Session:
+def _call(
+    run: Callable[..., Any], number: int, arguments: Sequence[Mapping[str, Any]], attributes: Mapping[str, float]
+) -> Session:
     session = Session(number)
     values = [_stand_in(session, argument) for argument in arguments]
     ACTIVE.session = session
@@ -69,15 +92,18 @@ def _stand_in(session: Session, argument: Mapping[str, Any]) -> StandIn:
     span = offset + (1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0)
     whole = torch.empty(span, dtype=dtype, device="meta")
     inner = whole.as_strided(shape, strides, offset)
-    buffer = session.allocate(argument["kind"], argument["name"], span * inner.element_size(), tuple(shape), tuple(strides),
-                              argument["dtype"])
+    buffer = session.allocate(
+        argument["kind"], argument["name"], span * inner.element_size(), tuple(shape), tuple(strides), argument["dtype"]
+    )
     return StandIn(buffer, inner, session.number)
 
 
 def _difference(one: Session, two: Session) -> str | None:
     """The first difference in words; buffers are numbered in order of allocation in both."""
-    for what, left, right in (("buffers", [b.document() for b in one.buffers], [b.document() for b in two.buffers]),
-                              ("steps", one.steps, two.steps)):
+    for what, left, right in (
+        ("buffers", [b.document() for b in one.buffers], [b.document() for b in two.buffers]),
+        ("steps", one.steps, two.steps),
+    ):
         if len(left) != len(right):
             return f"{len(left)} {what} at first, {len(right)} then"
         for position, (a, b) in enumerate(zip(left, right, strict=True)):

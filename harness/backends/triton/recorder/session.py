@@ -35,8 +35,15 @@ class Buffer:
 
     def document(self) -> dict[str, Any]:
         """The buffer as the plan document has it."""
-        return {"id": self.id, "kind": self.kind, "bytes": self.bytes, "align": BASE_ALIGNMENT,
-                "shape": list(self.shape), "strides": list(self.strides), "dtype": self.dtype}
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "bytes": self.bytes,
+            "align": BASE_ALIGNMENT,
+            "shape": list(self.shape),
+            "strides": list(self.strides),
+            "dtype": self.dtype,
+        }
 
 
 @dataclass
@@ -65,8 +72,9 @@ class Session:
         if threading.get_ident() != self.thread:
             self.refuse("thread", "run() launched or allocated from a thread of its own. Launch from run() itself.")
 
-    def allocate(self, kind: str, name: str, size: int, shape: tuple[int, ...], strides: tuple[int, ...],
-                 dtype: str) -> Buffer:
+    def allocate(
+        self, kind: str, name: str, size: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str
+    ) -> Buffer:
         """A new buffer of ``size`` bytes."""
         base = -(-self._next // 1024) * 1024 + BASE_ALIGNMENT  # aligned to 512 and to no more
         buffer = Buffer(len(self.buffers), kind, name, size, base, shape, strides, dtype)
@@ -78,16 +86,29 @@ class Session:
         """Record a memset of ``size`` bytes with the shortest repeating ``pattern`` (1, 2 or 4 bytes)."""
         self.check_thread()
         if buffer.kind == "input":
-            self.refuse("input_written", f"run() fills its input '{buffer.name}'. Inputs are read-only; fill scratch "
-                                         "or an output.")
+            self.refuse(
+                "input_written",
+                f"run() fills its input '{buffer.name}'. Inputs are read-only; fill scratch or an output.",
+            )
         for width in (1, 2, 4):
             if len(pattern) % width == 0 and pattern == pattern[:width] * (len(pattern) // width):
                 if size:
-                    self.steps.append({"fill": {"buffer": buffer.id, "offset": offset, "bytes": size,
-                                                "pattern": pattern[:width].hex()}})
+                    self.steps.append(
+                        {
+                            "fill": {
+                                "buffer": buffer.id,
+                                "offset": offset,
+                                "bytes": size,
+                                "pattern": pattern[:width].hex(),
+                            }
+                        }
+                    )
                 return
-        self.refuse("fill_pattern", "A fill with an 8-byte pattern cannot be recorded. Fill with zero, use a 4-byte "
-                                    "dtype, or fill in a kernel function.")
+        self.refuse(
+            "fill_pattern",
+            "A fill with an 8-byte pattern cannot be recorded. Fill with zero, use a 4-byte "
+            "dtype, or fill in a kernel function.",
+        )
 
     def holds_address(self, value: int) -> bool:
         """Whether an integer lies where the invented addresses of any recorded call lie."""

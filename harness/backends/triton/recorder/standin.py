@@ -13,19 +13,40 @@ import torch
 
 from harness.backends.triton.recorder.session import Buffer, Session, current
 
-_EMPTY = {"empty.memory_format", "empty_strided.default", "empty_like.default", "new_empty.default",
-          "new_empty_strided.default"}
+_EMPTY = {
+    "empty.memory_format",
+    "empty_strided.default",
+    "empty_like.default",
+    "new_empty.default",
+    "new_empty_strided.default",
+}
 # Where the fill value stands among the positional arguments; a constant where the name says it.
 _FILLED: dict[str, Any] = {
-    "zeros.default": 0, "zeros_like.default": 0, "new_zeros.default": 0, "ones.default": 1, "ones_like.default": 1,
-    "new_ones.default": 1, "full.default": "1", "full_like.default": "1", "new_full.default": "2",
+    "zeros.default": 0,
+    "zeros_like.default": 0,
+    "new_zeros.default": 0,
+    "ones.default": 1,
+    "ones_like.default": 1,
+    "new_ones.default": 1,
+    "full.default": "1",
+    "full_like.default": "1",
+    "new_full.default": "2",
 }
 _FILLS = {"zero_.default", "fill_.Scalar"}
 _READS = {"_local_scalar_dense", "equal", "is_nonzero", "item", "allclose"}
 _COPIES = {"_to_copy", "clone", "copy_", "copy", "_unsafe_view", "cat", "stack", "contiguous"}
 _WHERE = "Do it in a kernel function of your own."
-STRUCT = {torch.float32: "<f", torch.float64: "<d", torch.float16: "<e", torch.int8: "<b", torch.uint8: "<B",
-          torch.int16: "<h", torch.int32: "<i", torch.int64: "<q", torch.bool: "<?"}
+STRUCT = {
+    torch.float32: "<f",
+    torch.float64: "<d",
+    torch.float16: "<e",
+    torch.int8: "<b",
+    torch.uint8: "<B",
+    torch.int16: "<h",
+    torch.int32: "<i",
+    torch.int64: "<q",
+    torch.bool: "<?",
+}
 
 
 class StandIn(torch.Tensor):
@@ -38,8 +59,14 @@ class StandIn(torch.Tensor):
     @staticmethod
     def __new__(cls, buffer: Buffer, inner: torch.Tensor, number: int) -> StandIn:
         self = torch.Tensor._make_wrapper_subclass(
-            cls, inner.shape, strides=inner.stride(), storage_offset=inner.storage_offset(), dtype=inner.dtype,
-            device="meta", requires_grad=False)
+            cls,
+            inner.shape,
+            strides=inner.stride(),
+            storage_offset=inner.storage_offset(),
+            dtype=inner.dtype,
+            device="meta",
+            requires_grad=False,
+        )
         self.inner, self.buffer, self.session_number = inner, buffer, number
         return self
 
@@ -75,8 +102,11 @@ class StandIn(torch.Tensor):
         return f"tensor(shape={tuple(self.shape)}, dtype={self.dtype}, device='cuda:0', values not known here)"
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        current().refuse("library_compute", "Assigning to elements of a tensor on the host is not part of a plan. "
-                         "Use zero_() or fill_() on a view, or write it in a kernel function.")
+        current().refuse(
+            "library_compute",
+            "Assigning to elements of a tensor on the host is not part of a plan. "
+            "Use zero_() or fill_() on a view, or write it in a kernel function.",
+        )
 
     def __iter__(self) -> Any:
         return iter(self.unbind(0))
@@ -84,13 +114,34 @@ class StandIn(torch.Tensor):
 
 def _reader(name: str) -> Any:
     def read(self: StandIn, *args: Any, **kwargs: Any) -> Any:
-        current().refuse("host_read", f"'{name}' reads tensor values on the host. No values exist while a plan is "
-                         "recorded; pass the tensor to the kernel function and read it there.")
+        current().refuse(
+            "host_read",
+            f"'{name}' reads tensor values on the host. No values exist while a plan is "
+            "recorded; pass the tensor to the kernel function and read it there.",
+        )
+
     return read
 
 
-for _name in ("item", "tolist", "numpy", "cpu", "__int__", "__float__", "__bool__", "__index__", "__array__", "__complex__",
-              "__dlpack__", "__contains__", "nonzero", "untyped_storage", "storage", "share_memory_", "pin_memory"):
+for _name in (
+    "item",
+    "tolist",
+    "numpy",
+    "cpu",
+    "__int__",
+    "__float__",
+    "__bool__",
+    "__index__",
+    "__array__",
+    "__complex__",
+    "__dlpack__",
+    "__contains__",
+    "nonzero",
+    "untyped_storage",
+    "storage",
+    "share_memory_",
+    "pin_memory",
+):
     setattr(StandIn, _name, _reader(_name))
 StandIn.__cuda_array_interface__ = property(_reader("__cuda_array_interface__"))  # type: ignore[attr-defined]
 
@@ -98,12 +149,17 @@ StandIn.__cuda_array_interface__ = property(_reader("__cuda_array_interface__"))
 def _unwrap(session: Session, value: Any) -> Any:
     if isinstance(value, StandIn):
         if value.session_number != session.number:
-            session.refuse("kept_scratch", "A tensor kept from an earlier call or from import is used. run() keeps "
-                                           "no state: allocate scratch inside each call.")
+            session.refuse(
+                "kept_scratch",
+                "A tensor kept from an earlier call or from import is used. run() keeps "
+                "no state: allocate scratch inside each call.",
+            )
         return value.inner
     if isinstance(value, torch.Tensor):
-        session.refuse("host_tensor", "A tensor made outside run() or on the CPU is used. Allocate scratch inside run() "
-                                      "with device=x.device.")
+        session.refuse(
+            "host_tensor",
+            "A tensor made outside run() or on the CPU is used. Allocate scratch inside run() with device=x.device.",
+        )
     if isinstance(value, list | tuple):
         return type(value)(_unwrap(session, item) for item in value)
     return value
@@ -127,8 +183,11 @@ def dispatch(session: Session, func: Any, args: Any, kwargs: dict[str, Any]) -> 
             fill(session, made, args[int(where)] if isinstance(where, str) else where)
         return made
     schema = func._schema
-    is_view = bool(schema.returns) and all(r.alias_info is not None for r in schema.returns) and not any(
-        a.alias_info is not None and a.alias_info.is_write for a in schema.arguments)
+    is_view = (
+        bool(schema.returns)
+        and all(r.alias_info is not None for r in schema.returns)
+        and not any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments)
+    )
     if not is_view:
         _refuse(session, namespace, short)
     source = next((a for a in args if isinstance(a, StandIn)), None)
@@ -146,8 +205,11 @@ def _wrap(session: Session, source: StandIn, made: Any) -> Any:
     if isinstance(made, torch.Tensor):
         first, last = _extent(made)
         if first < 0 or last > source.buffer.bytes:
-            session.refuse("view_out_of_bounds", f"A view reaches byte {last} of '{source.buffer.name}', which has "
-                                                 f"{source.buffer.bytes} bytes. Correct its shape, strides or offset.")
+            session.refuse(
+                "view_out_of_bounds",
+                f"A view reaches byte {last} of '{source.buffer.name}', which has "
+                f"{source.buffer.bytes} bytes. Correct its shape, strides or offset.",
+            )
         return StandIn(source.buffer, made, session.number)
     if isinstance(made, list | tuple):
         return type(made)(_wrap(session, source, item) for item in made)
@@ -167,8 +229,14 @@ def _extent(inner: torch.Tensor) -> tuple[int, int]:
 def allocate(session: Session, kind: str, name: str, inner: torch.Tensor) -> StandIn:
     """A new buffer that holds exactly what ``inner`` spans."""
     session.check_thread()
-    buffer = session.allocate(kind, name, _extent(inner)[1], tuple(inner.shape), tuple(inner.stride()),
-                              str(inner.dtype).removeprefix("torch."))
+    buffer = session.allocate(
+        kind,
+        name,
+        _extent(inner)[1],
+        tuple(inner.shape),
+        tuple(inner.stride()),
+        str(inner.dtype).removeprefix("torch."),
+    )
     return StandIn(buffer, inner, session.number)
 
 
@@ -179,8 +247,10 @@ def fill(session: Session, view: StandIn, value: Any) -> None:
         session.refuse("fill_pattern", "A fill takes a number known on the host, not a tensor.")
     first, last = _extent(inner)
     if last - first != inner.numel() * inner.element_size():
-        session.refuse("strided_fill", "A fill of a strided view cannot be recorded. Fill the whole buffer, or write a "
-                                       "kernel function for it.")
+        session.refuse(
+            "strided_fill",
+            "A fill of a strided view cannot be recorded. Fill the whole buffer, or write a kernel function for it.",
+        )
     session.fill(view.buffer, first, last - first, pattern_of(inner.dtype, value))
 
 
@@ -198,11 +268,20 @@ def pattern_of(dtype: torch.dtype, value: float) -> bytes:
 
 def _refuse(session: Session, namespace: str, short: str) -> None:
     if short in _READS:
-        session.refuse("host_read", f"'{short}' reads tensor values on the host. No values exist while a plan is recorded; "
-                                    "pass the tensor to the kernel function and read it there.")
+        session.refuse(
+            "host_read",
+            f"'{short}' reads tensor values on the host. No values exist while a plan is recorded; "
+            "pass the tensor to the kernel function and read it there.",
+        )
     if short in _COPIES:
-        session.refuse("library_copy", f"'{short}' copies a tensor with torch (a converting .to(), .float(), a copying "
-                                       f"reshape or contiguous() do too). {_WHERE}")
+        session.refuse(
+            "library_copy",
+            f"'{short}' copies a tensor with torch (a converting .to(), .float(), a copying "
+            f"reshape or contiguous() do too). {_WHERE}",
+        )
     name = short if namespace == "aten" else f"{namespace}::{short}"
-    session.refuse("library_compute", f"'{name}' computes or makes values with torch. A plan holds views, empty and filled "
-                                      f"allocations and launches of your own kernel functions only. {_WHERE}")
+    session.refuse(
+        "library_compute",
+        f"'{name}' computes or makes values with torch. A plan holds views, empty and filled "
+        f"allocations and launches of your own kernel functions only. {_WHERE}",
+    )

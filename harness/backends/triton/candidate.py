@@ -40,24 +40,47 @@ def fault(outcome: str, code: str, text: str, line: int | None = None) -> dict[s
     return {"fault": {"outcome": outcome, "code": code, "text": text[:2000], "line": line}}
 
 
+def missing_run(module: ModuleType) -> dict[str, Any] | None:
+    """A fault when the module has no function ``run``."""
+    if callable(getattr(module, "run", None)):
+        return None
+    return fault("policy_violation", "run_missing", "The file defines no function run.")
+
+
 def failure(error: BaseException, doing: str) -> dict[str, Any]:
     """An exception of the candidate as a fault; ``doing`` begins the sentence ("The import", "run()")."""
-    line = next((frame.lineno for frame in reversed(traceback.extract_tb(error.__traceback__))
-                 if frame.filename == CANDIDATE_FILE), None)
+    line = next(
+        (
+            frame.lineno
+            for frame in reversed(traceback.extract_tb(error.__traceback__))
+            if frame.filename == CANDIDATE_FILE
+        ),
+        None,
+    )
     name, message = type(error).__name__, str(error).strip() or "no message"
     root = type(error).__module__.partition(".")[0]
     if name == "OutOfResources":
         text = f"{doing} needs more than the device has: {message}"
         return fault("resource_infeasible", "out_of_resources", text, line)
+    if name == "NotHere":
+        text = f"{doing} uses what Triton's interpreter cannot do: {message}. It needs a GPU host to be judged."
+        return fault("unsupported_here", "interpreter_gap", text, line)
+    if name == "ReturnsValue":
+        return fault("policy_violation", "returns_value", message)
     if isinstance(error, MemoryError):
         return fault("runtime_error", "memory_limit", f"{doing} ran out of memory.", line)
+    if name == "InterpreterError":
+        inner = error.__cause__ or error
+        return fault("runtime_error", "raises", f"{doing} raises {type(inner).__name__} in a kernel function: {inner}", line)
     if root == "triton" or name in ("PTXASError", "CompilationError", "UnsupportedLanguageConstruct"):
         inner = error
         while inner.__cause__ is not None:
             inner = inner.__cause__
         detail = message if inner is error else f"{message}\n{type(inner).__name__}: {inner}"
         node = getattr(error, "node", None)
-        return fault("compile_error", "triton_compile", f"{doing} does not compile: {detail}", _kernel_line(error, node) or line)
+        return fault(
+            "compile_error", "triton_compile", f"{doing} does not compile: {detail}", _kernel_line(error, node) or line
+        )
     if isinstance(error, SystemExit | KeyboardInterrupt):
         return fault("runtime_error", "exits", f"{doing} ends the process ({name}).", line)
     return fault("runtime_error", "raises", f"{doing} raises {name}: {message}", line)

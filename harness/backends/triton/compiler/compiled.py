@@ -1,0 +1,59 @@
+"""Compiles the launches of a plan and reads their resources."""
+
+from __future__ import annotations
+
+from harness.backends.triton.compiler.process import CompilerProcess, KernelFacts, KernelSource
+from harness.backends.triton.targets import Target, occupancy
+from harness.domain.codec import to_document
+from harness.domain.digest import digest_bytes, digest_document
+from harness.domain.plan import CompiledPlan, LaunchPlan, LaunchResources
+
+
+class CompileFailed(Exception):
+    """A recorded kernel has no binary: ``problem`` as in ``KernelFacts``, ``function`` names it."""
+
+    def __init__(self, problem: str, function: str, text: str) -> None:
+        super().__init__(text)
+        self.problem, self.function, self.text = problem, function, text
+
+
+def compile_plans(
+    plans: list[LaunchPlan], compiler: CompilerProcess, *, deadline_s: float = 60.0
+) -> list[CompiledPlan]:
+    """The compiled plan of each plan; equal kernels are compiled once.
+
+    Raises:
+        CompileFailed: the first kernel that is refused or does not compile.
+        InfrastructureError: the compile process does not start.
+    """
+    launches = [[step["launch"] for step in plan.steps if "launch" in step] for plan in plans]
+    sources: dict[str, KernelSource] = {}
+    for plan, steps in zip(plans, launches, strict=True):
+        for launch in steps:
+            text = (plan.irs or {}).get(launch["ir"])
+            if text is None or digest_bytes(text.encode()) != launch["ir"]:
+                raise CompileFailed("refused", launch["function"], "its IR text is missing or has another digest")
+            sources[_key(launch)] = KernelSource(text, launch["kind"], dict(launch["options"]))
+    answers = compiler.compile(list(sources.values()), deadline_s=deadline_s)
+    facts = dict(zip(sources, answers, strict=True))
+    result = []
+    for plan, steps in zip(plans, launches, strict=True):
+        rows = tuple(_resources(launch, facts[_key(launch)], compiler.target) for launch in steps)
+        document = to_document(plan)
+        result.append(CompiledPlan(digest_document(document), plan.target, compiler.compiler, rows, 0.0))
+    return result
+
+
+def _key(launch: dict) -> str:
+    return digest_document([launch["ir"], launch["kind"], launch["options"]])
+
+
+def _resources(launch: dict, facts: KernelFacts, target: Target) -> LaunchResources:
+    if facts.problem:
+        raise CompileFailed(facts.problem, launch["function"], facts.text)
+    x, y, z = launch["grid"]
+    share = occupancy(target, registers=facts.registers, warps=facts.num_warps, shared_bytes=facts.shared_bytes)
+    return LaunchResources(
+        function=launch["function"], grid=(x, y, z), num_warps=facts.num_warps, num_ctas=facts.num_ctas,
+        registers=facts.registers, spill_bytes=facts.spill_bytes, stack_bytes=facts.stack_bytes,
+        shared_bytes=facts.shared_bytes, occupancy=round(share, 4), binary=facts.binary)
