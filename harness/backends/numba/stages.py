@@ -1,0 +1,62 @@
+"""The ``plan`` stage of numba: import and first compilation in the sandbox, before any seed exists."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from harness.domain.vocabulary import Backend, Stage
+
+if TYPE_CHECKING:
+    from harness.evaluation.run import Run
+    from harness.operators.base import Case, OperatorSpec
+
+COMPILE_S = 60.0
+
+
+def plan(run: Run) -> None:
+    """Import the candidate and compile it by one call on the smallest smoke case, on arrays of ones.
+
+    Stores the judge's clock in ``run.clocks``: ``import_s`` and ``first_call_s``. The process is thrown away.
+
+    Raises:
+        CandidateFault: import, compilation or that call failed.
+    """
+    run.progress(Stage.PLAN, 0, 1, "importing and compiling")
+    deadline = min(COMPILE_S, run.remaining_s)
+    worker: Any = run.open_workers(str(Backend.NUMBA)).open(deadline_s=deadline)
+    try:
+        run.clocks["import_s"] = worker.load(run.source).seconds
+        case = smallest_case(run.spec)
+        began = time.perf_counter()
+        worker.ask(compile_request(run.spec, case))
+        run.clocks["first_call_s"] = time.perf_counter() - began
+    finally:
+        worker.close()
+    run.progress(Stage.PLAN, 1, 1, "compiled")
+
+
+def smallest_case(spec: OperatorSpec) -> Case:
+    """The dense case with the fewest elements, smoke cases first."""
+    dense = [case for case in spec.cases if case.layout == "dense" and min(case.dims.values(), default=1) > 0]
+    return min(dense, key=lambda case: (not case.smoke, sum(_elements(spec, case))))
+
+
+def _elements(spec: OperatorSpec, case: Case) -> list[int]:
+    sizes = []
+    for argument in spec.arguments:
+        count = 1
+        for dim in argument.dims:
+            count *= case.dims[dim]
+        sizes.append(count)
+    return sizes
+
+
+def compile_request(spec: OperatorSpec, case: Case) -> dict[str, Any]:
+    """The ``compile`` request for ``case``: shapes, dtypes and attributes in signature order."""
+    arrays = [
+        {"shape": [case.dims[dim] for dim in argument.dims], "dtype": argument.dtype or "float32"}
+        for argument in spec.arguments
+    ]
+    attributes = {attribute.name: attribute.default for attribute in spec.attributes} | dict(case.attributes)
+    return {"op": "compile", "arrays": arrays, "attributes": attributes}

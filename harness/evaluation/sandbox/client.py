@@ -1,0 +1,111 @@
+"""The judge's side of a warm server: start it, ask it for candidate processes, end it with this process."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from harness.domain.errors import InfrastructureError
+from harness.evaluation.sandbox import frames
+from harness.evaluation.sandbox.modes import SINGLE_THREADED, Mode
+
+PACKAGE_ROOT = Path(__file__).resolve().parents[3]
+START_S = 60.0
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+
+
+class ServerClient:
+    """One warm server. ``jail`` and ``own_uid`` say what it could set up; ``trouble`` why not."""
+
+    def __init__(self, mode: Mode, threads: int = 1) -> None:
+        """Start the server and wait until it is warm.
+
+        Raises:
+            InfrastructureError: it did not become warm within a minute, with the last of its output.
+        """
+        self.mode = mode
+        self._lock = threading.Lock()
+        self._home = tempfile.mkdtemp(prefix="kernelopt-sandbox-")
+        Path(self._home).chmod(0o711)
+        ours, theirs = socket.socketpair()
+        self._sock = ours
+        environment = {
+            **ENVIRONMENT, **SINGLE_THREADED, "NUMBA_NUM_THREADS": str(threads), **mode.environment,
+            "HOME": self._home, "TMPDIR": self._home, "XDG_CACHE_HOME": self._home, "NUMBA_CACHE_DIR": self._home,
+        }
+        command = [
+            sys.executable, "-I", "-B", str(Path(__file__).with_name("bootstrap.py")),
+            str(PACKAGE_ROOT), mode.module, str(theirs.fileno()), self._home,
+        ]
+        with Path(self._home, "server.log").open("wb") as log:
+            self.process = subprocess.Popen(
+                command, env=environment, cwd=self._home, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                pass_fds=[theirs.fileno()], start_new_session=True,
+            )
+        theirs.close()
+        atexit.register(self.close)
+        try:
+            ready, _ = frames.receive(ours, deadline=time.monotonic() + START_S)
+        except frames.FrameError as error:
+            text = self._last_words()
+            self.close()
+            raise InfrastructureError(
+                f"The sandbox server for '{mode.name}' did not start: {error}. Its last words: {text or 'none'}. "
+                "Run 'python -m harness doctor'."
+            ) from error
+        ours.settimeout(None)
+        self.jail: bool = ready["jail"]
+        self.own_uid: bool = ready["uid"]
+        self.threads_at_fork: int = ready["threads"]
+        self.trouble: str = ready["trouble"]
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server still runs."""
+        return self.process.poll() is None
+
+    def fork(self, asked: dict[str, object]) -> tuple[socket.socket, socket.socket, str]:
+        """Ask for one candidate process; returns the control socket, the channel and its temporary directory.
+
+        Raises:
+            InfrastructureError: the server is gone.
+        """
+        control, their_control = socket.socketpair()
+        channel, their_channel = socket.socketpair()
+        tmp = tempfile.mkdtemp(prefix="candidate-", dir=self._home)
+        document = {"data_bytes": self.mode.data_bytes, "tmp": tmp, **asked}
+        try:
+            with self._lock:
+                frames.send(self._sock, document, [their_control.fileno(), their_channel.fileno()])
+        except frames.FrameError as error:
+            control.close()
+            channel.close()
+            raise InfrastructureError(f"The sandbox server for '{self.mode.name}' is gone: {error}.") from error
+        finally:
+            their_control.close()
+            their_channel.close()
+        return control, channel, tmp
+
+    def close(self) -> None:
+        """End the server; idempotent. Keepers end their candidates when their own sockets close."""
+        atexit.unregister(self.close)
+        self._sock.close()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def _last_words(self) -> str:
+        with contextlib.suppress(OSError):
+            lines = Path(self._home, "server.log").read_text("utf-8", "replace").strip().splitlines()
+            return " | ".join(lines[-4:])[-600:]
+        return ""
+

@@ -1,0 +1,105 @@
+"""The escape probe: runs as a candidate and tries to get out. It reports what worked; the judge watches as well."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.evaluation.sandbox import walls
+
+PTRACE_SEIZE = 0x4206
+PRIVATE_OF_THE_JUDGE = ("environ", "mem", "maps", "fd/0")
+
+
+def serve(channel: Any) -> None:
+    """Take the facts of one escape attempt, try everything, answer, leave a process behind and end."""
+    facts, fds = channel.receive()
+    for fd in fds:
+        os.close(fd)
+    judge = facts["judge_pid"]
+    tries: dict[str, Callable[[], object]] = {
+        "read_secret": lambda: Path(facts["secret"]).read_text(),
+        "write_outside": lambda: Path(facts["writable"], "escaped").write_text("out"),
+        "read_judge": lambda: _read_judge(judge),
+        "signal_judge": lambda: _not_inside(judge) and os.kill(judge, 0),
+        "trace_judge": lambda: _trace(judge),
+        "tcp": lambda: socket.create_connection(("127.0.0.1", facts["tcp"]), timeout=1.0),
+        "udp": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"out", ("127.0.0.1", facts["udp"])),
+        "execute": lambda: _execute(),
+        "large_file": lambda: _large_file(facts["tmp"]),
+        "many_files": lambda: _many_files(),
+    }
+    escaped = [name for name, attempt in tries.items() if _succeeds(attempt)]
+    needed = (os.__file__, ctypes.__file__)
+    broken = [path for path in needed if not _succeeds(lambda path=path: Path(path).read_bytes())]
+    channel.send({"id": facts["id"], "escaped": escaped, "broken": broken, "uid": os.getuid(), "pid": os.getpid()})
+    _leave_a_daemon()
+
+
+def _succeeds(attempt: Callable[[], object]) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        return attempt() is not False
+    return False
+
+
+def _not_inside(pid: int) -> bool:
+    """False where ``pid`` names this process or its keeper, so that a container's small numbers fool nobody."""
+    if pid in (os.getpid(), os.getppid()):
+        raise OSError("that is this process tree")
+    return True
+
+
+def _read_judge(pid: int) -> object:
+    _not_inside(pid)
+    for name in PRIVATE_OF_THE_JUDGE:
+        with contextlib.suppress(OSError):
+            os.close(os.open(f"/proc/{pid}/{name}", os.O_RDONLY))
+            return True
+    raise PermissionError("nothing of the judge is readable")
+
+
+def _trace(pid: int) -> object:
+    _not_inside(pid)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.ptrace(PTRACE_SEIZE, pid, None, None) == -1:
+        raise PermissionError("no tracing")
+    return True
+
+
+def _execute() -> object:
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(OSError):
+            os.execv("/bin/true", ["true"])
+        os._exit(77)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def _large_file(tmp: str) -> object:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    path = Path(tmp, "large")
+    with path.open("wb") as file:
+        file.truncate(walls.FILE_BYTES * 2)
+    return True
+
+
+def _many_files() -> object:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(soft, hard) > walls.OPEN_FILES
+
+
+def _leave_a_daemon() -> None:
+    """A double fork that holds the channel open for ever: the judge sees it end only when the tree is killed."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            while True:
+                signal.pause()
+        os._exit(0)

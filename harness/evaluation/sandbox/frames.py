@@ -1,0 +1,100 @@
+"""Length-prefixed JSON over a unix stream socket, with file descriptors beside it.
+
+Both ends use it; only the judge's end faces an untrusted peer, and there every length is capped before it is read.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from typing import Any
+
+HEAD = struct.Struct("<I")
+MAX_FDS = 128
+MAX_FRAME = 64 << 20
+
+
+class FrameError(Exception):
+    """The peer closed the socket, or sent something that is not a frame."""
+
+
+class Closed(FrameError):
+    """The peer closed the socket."""
+
+
+class Late(FrameError):
+    """No whole frame arrived before the deadline."""
+
+
+def send(sock: socket.socket, document: Any, fds: Sequence[int] = ()) -> None:
+    """Send one JSON document; ``fds`` travel with its first bytes."""
+    body = json.dumps(document, separators=(",", ":")).encode()
+    data = HEAD.pack(len(body)) + body
+    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    try:
+        sent = sock.sendmsg([data], ancillary)
+        if sent < len(data):
+            sock.sendall(data[sent:])
+    except TimeoutError as error:
+        raise Late("the peer does not read") from error
+    except OSError as error:
+        raise Closed(str(error)) from error
+
+
+def receive(sock: socket.socket, *, deadline: float | None = None, limit: int = MAX_FRAME) -> tuple[Any, list[int]]:
+    """Receive one document and the descriptors that came with it.
+
+    ``deadline`` is a ``time.monotonic()`` instant. On any error the descriptors received so far are closed.
+
+    Raises:
+        Closed, Late, FrameError: see the classes.
+    """
+    fds: list[int] = []
+    try:
+        head = _exactly(sock, HEAD.size, deadline, fds)
+        (length,) = HEAD.unpack(head)
+        if length > limit:
+            raise FrameError(f"a frame of {length} bytes is over the limit of {limit}")
+        body = _exactly(sock, length, deadline, fds)
+        return json.loads(body), fds
+    except (ValueError, RecursionError) as error:
+        close_all(fds)
+        raise FrameError(f"not JSON: {error}") from error
+    except FrameError:
+        close_all(fds)
+        raise
+
+
+def _exactly(sock: socket.socket, count: int, deadline: float | None, fds: list[int]) -> bytes:
+    parts = bytearray()
+    while len(parts) < count:
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Late("no answer before the deadline")
+            sock.settimeout(left)
+        try:
+            data, got, _, _ = socket.recv_fds(sock, min(count - len(parts), 1 << 20), MAX_FDS)
+        except TimeoutError as error:
+            raise Late("no answer before the deadline") from error
+        except OSError as error:
+            raise Closed(str(error)) from error
+        fds += got
+        if not data:
+            raise Closed("the peer closed the socket")
+        parts += data
+    return bytes(parts)
+
+
+def close_all(fds: Sequence[int]) -> None:
+    """Close descriptors, whatever state they are in."""
+    for fd in fds:
+        with contextlib.suppress(OSError):
+            os.close(fd)
+

@@ -1,0 +1,102 @@
+"""All processes below the calling one: list, stop, continue, kill. Used by the keeper of a candidate process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+PROC = "/proc"
+DEAD = "ZX"
+
+
+def stat(pid: int) -> tuple[str, int] | None:
+    """State letter and parent of ``pid``, ``None`` when it is gone."""
+    try:
+        with open(f"{PROC}/{pid}/stat", "rb") as file:  # noqa: PTH123 - paths cost more than the read
+            words = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return words[0].decode(), int(words[1])
+
+
+def members() -> dict[int, str]:
+    """State by pid of every living descendant of this process."""
+    parents: dict[int, tuple[str, int]] = {}
+    for name in os.listdir(PROC):  # noqa: PTH208
+        if name.isdigit() and (found := stat(int(name))) is not None:
+            parents[int(name)] = found
+    below: dict[int, str] = {}
+    known = {os.getpid()}
+    grew = True
+    while grew:
+        grew = False
+        for pid, (state, parent) in parents.items():
+            if parent in known and pid not in known:
+                known.add(pid)
+                grew = True
+                if state not in DEAD:
+                    below[pid] = state
+    return below
+
+
+def _signal(pids: Iterator[int] | dict[int, str], number: int) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def stop(*, own_namespace: bool, patience_s: float = 2.0) -> bool:
+    """Freeze every descendant; true once all of them are seen stopped."""
+    until = time.monotonic() + patience_s
+    while time.monotonic() < until:
+        if own_namespace:
+            try:
+                os.kill(-1, signal.SIGSTOP)  # one step for all, however fast they fork
+            except ProcessLookupError:
+                return True
+        living = members()
+        running = {pid: state for pid, state in living.items() if state not in "Tt"}
+        if not running:
+            return True
+        _signal(running, signal.SIGSTOP)
+    return False
+
+
+def resume() -> None:
+    """Let every descendant run again."""
+    _signal(members(), signal.SIGCONT)
+
+
+def kill(*, own_namespace: bool, patience_s: float = 2.0) -> bool:
+    """Kill every descendant; true once none is left alive."""
+    until = time.monotonic() + patience_s
+    while time.monotonic() < until:
+        if own_namespace:
+            try:
+                os.kill(-1, signal.SIGKILL)
+            except ProcessLookupError:
+                return True
+        living = members()
+        if not living:
+            return True
+        _signal(living, signal.SIGKILL)
+        _reap()
+    return False
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
+def pin(pid: int, cores: set[int]) -> None:
+    """Keep every thread of ``pid`` on ``cores``."""
+    for name in os.listdir(f"{PROC}/{pid}/task"):  # noqa: PTH208
+        os.sched_setaffinity(int(name), cores)

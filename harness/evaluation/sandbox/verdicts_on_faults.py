@@ -1,0 +1,78 @@
+"""How a candidate's process failed, as an outcome and a sentence."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import Any
+
+from harness.domain.vocabulary import Outcome
+from harness.evaluation.ports import Fault
+
+CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGBUS)
+OUTCOMES_SAID = (
+    Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR, Outcome.OUT_OF_BOUNDS, Outcome.OVER_LIMIT, Outcome.POLICY_VIOLATION,
+    Outcome.UNSUPPORTED, Outcome.UNSUPPORTED_HERE, Outcome.RESOURCE_INFEASIBLE, Outcome.INCORRECT_SHAPE,
+    Outcome.INCORRECT_DTYPE,
+)
+TEXT_KEPT = 800
+_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]|[\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+_CANDIDATE_LINE = re.compile(r'File "candidate\.py", line (\d+)')
+
+
+def plain(text: str, kept: int = TEXT_KEPT) -> str:
+    """``text`` without control, bidirectional and zero-width characters, cut to ``kept`` characters."""
+    cleaned = _CONTROL.sub("", text).strip()
+    return cleaned if len(cleaned) <= kept else cleaned[: kept - 1] + "…"
+
+
+def late(seconds: float) -> Fault:
+    """The deadline passed."""
+    text = f"The candidate did not answer within {seconds:g} s and was stopped. Look for a loop that does not end."
+    return Fault(Outcome.TIMEOUT, "timeout", text)
+
+
+def forged(what: str) -> Fault:
+    """The candidate used the judge's channel itself."""
+    text = f"The candidate tampered with the channel to the judge: {plain(what, 200)}. Only fill the outputs."
+    return Fault(Outcome.REWARD_HACK, "forged_answer", text)
+
+
+def said(document: Any) -> Fault:
+    """A failure that the process itself reported: an untrusted document, so every part is checked."""
+    known = document if isinstance(document, dict) else {}
+    outcome = next((o for o in OUTCOMES_SAID if o == known.get("outcome")), Outcome.RUNTIME_ERROR)
+    line = known.get("line")
+    code = known.get("code")
+    return Fault(
+        outcome=outcome,
+        code=code if isinstance(code, str) and re.fullmatch(r"[a-z0-9_]{1,40}", code) else str(outcome),
+        text=plain(str(known.get("text") or "The candidate failed without a message.")),
+        line=line if isinstance(line, int) and not isinstance(line, bool) and line > 0 else None,
+    )
+
+
+def crashed(status: int, output: str, *, in_guard: bool) -> Fault:
+    """The process ended with exit code ``status`` (negative: signal) before it had answered."""
+    lines = _CANDIDATE_LINE.findall(output)
+    line = int(lines[0]) if lines else None
+    if status >= 0:
+        text = f"The candidate ended its process (exit code {status}) before answering. {_printed(output)}".strip()
+        return Fault(Outcome.RUNTIME_ERROR, "early_exit", text, line)
+    number = -status
+    name = signal.Signals(number).name if number in signal.Signals.__members__.values() else f"signal {number}"
+    if number in CRASH_SIGNALS and in_guard:
+        text = (f"The kernel read or wrote outside the arrays it was given and was stopped by {name} in the guarded "
+                "memory beside one of them. Check the index ranges.")
+        return Fault(Outcome.OUT_OF_BOUNDS, "guard_page", text, line)
+    if number == signal.SIGKILL:
+        text = "The candidate's process was killed by the system, most likely for the memory it used. Use less scratch."
+        return Fault(Outcome.OVER_LIMIT, "memory_limit", text, line)
+    text = f"The candidate's process crashed with {name}. {_printed(output)}".strip()
+    return Fault(Outcome.RUNTIME_ERROR, "crash", text, line)
+
+
+def _printed(output: str) -> str:
+    printed = output.partition("Fatal Python error")[0]  # the interpreter's own report of the crash follows there
+    last = plain(printed.strip().rpartition("\n")[2], 200)
+    return f"It last printed: {last}" if last else ""
