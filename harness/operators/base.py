@@ -76,7 +76,8 @@ class ShapePoint:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What a campaign is measured on: shapes with weights, one dtype per backend, value regimes mixed into timed data."""
+    """What a campaign is measured on: shapes with weights, one dtype per backend, value regimes mixed
+    into timed data."""
 
     name: str
     title: str
@@ -88,7 +89,8 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One correctness case. ``regime`` names a value generator, ``layout`` is ``dense``, ``strided`` or ``offset``."""
+    """One correctness case. ``regime`` names a value generator, ``layout`` is ``dense``, ``strided`` or ``offset``;
+    ``dtype`` ``None`` means the workload's dtype for the backend."""
 
     name: str
     dims: Dims
@@ -97,11 +99,12 @@ class Case:
     layout: Literal["dense", "strided", "offset"] = "dense"
     attributes: Mapping[str, float] = field(default_factory=dict)
     smoke: bool = False
+    dtype: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """The bound of one dtype: |y - y64| <= max(factor * honest error, ulps * unit round-off * row scale + sqrt(K) term),
+    """The bound of one dtype: |y - y64| <= max(factor * honest error, ulps * unit round-off * scale + sqrt(K) term),
     capped at ``cap`` relative (R4). ``reason`` is shown to reviewers."""
 
     dtype: str
@@ -113,7 +116,7 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class TileDemand:
-    """Feasibility (R18): shared bytes and live registers one block of a Triton candidate needs, with the sum in words."""
+    """Feasibility (R18): shared bytes and live registers one block of a Triton candidate needs, the sum in words."""
 
     shared_bytes: int
     registers_per_thread: int
@@ -122,7 +125,8 @@ class TileDemand:
 
 @dataclass(frozen=True, slots=True)
 class WrongKernel:
-    """A kernel that must be refused, one per failure class: file name under the operator's ``wrong/`` and outcomes accepted."""
+    """A kernel that must be refused, one per failure class: ``name`` is its file ``wrong/<backend>/<name>.py``,
+    ``outcomes`` the refusals accepted."""
 
     name: str
     backend: Backend
@@ -133,7 +137,8 @@ class WrongKernel:
 @dataclass(frozen=True, slots=True)
 class OperatorSpec:
     """Everything a person declares about an operator. ``implementation`` is the dotted module that torch code lives in
-    (imported by the evaluator only): ``make_inputs``, ``reference``, ``honest``, ``libraries``."""
+    (imported by the evaluator only): ``make_inputs``, ``reference``, ``magnitude``, ``honest``, ``libraries``,
+    ``relations``, ``exact_probes`` (see ``harness.operators.implementation``)."""
 
     name: str
     version: str
@@ -179,6 +184,10 @@ class OperatorSpec:
     def baseline(self, backend: Backend) -> str:
         """Source of the shipped baseline kernel (R12): reasonable, not deeply tuned."""
         return (self.folder / "baselines" / f"{backend}.py").read_text("utf-8")
+
+    def wrong_source(self, kernel: WrongKernel) -> str:
+        """Source of one of the wrong kernels."""
+        return (self.folder / "wrong" / kernel.backend / f"{kernel.name}.py").read_text("utf-8")
 
     def tunable(self, key: str, backend: Backend) -> Tunable | None:
         """The declaration of PARAMS key ``key`` for ``backend``, or ``None``."""

@@ -1,0 +1,1 @@
+"""Operator decode_attention: declaration, implementation, baselines and wrong kernels."""

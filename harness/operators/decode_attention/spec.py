@@ -1,0 +1,140 @@
+"""Decode attention as data: one query token per sequence against a padded key/value cache, grouped heads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.domain.vocabulary import Backend
+from harness.operators.base import (
+    Argument,
+    Attribute,
+    Buckets,
+    Dims,
+    OperatorSpec,
+    ShapePoint,
+    TileDemand,
+    Tolerance,
+    Tunable,
+    Workload,
+)
+from harness.operators.decode_attention.cases import CASES, INTERPRET_CASES, WRONG_KERNELS
+
+
+def _point(label: str, weight: float, batch: int, q_heads: int, kv_heads: int, dim: int, max_seq: int) -> ShapePoint:
+    dims = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads, "dim": dim, "max_seq": max_seq}
+    return ShapePoint(label, dims, weight, {"scale": dim**-0.5})
+
+
+def _bytes(dims: Dims, itemsize: int) -> int:
+    """Traffic of one call with full caches: keys and values once, q, out and the lengths (4 bytes each)."""
+    cache = dims["batch"] * dims["max_seq"] * dims["kv_heads"] * dims["dim"]
+    heads = dims["batch"] * dims["q_heads"] * dims["dim"]
+    return 2 * (cache + heads) * itemsize + 4 * dims["batch"]
+
+
+def _flops(dims: Dims) -> int:
+    """Two products and sums (QK and PV) per query head, position and column, with full caches."""
+    return 4 * dims["batch"] * dims["q_heads"] * dims["max_seq"] * dims["dim"]
+
+
+def _tile(params: Mapping[str, object], dims: Dims, itemsize: int) -> TileDemand:
+    """A block of keys and one of values per pipeline stage; products and the gathered output live in fp32."""
+    block, warps = int(params.get("BLOCK_N", 64)), int(params.get("num_warps", 4))  # type: ignore[call-overload]
+    stages = int(params.get("num_stages", 2))  # type: ignore[call-overload]
+    width = 1 << (dims["dim"] - 1).bit_length()
+    per_thread = -(-block * width // (32 * warps))
+    staged = 2 * block * width * itemsize * max(stages - 1, 0)
+    return TileDemand(
+        shared_bytes=staged + 4 * warps * width,
+        registers_per_thread=per_thread + -(-width // 32) + 32,
+        text=f"{max(stages - 1, 0)} staged block(s) of keys and values are 2 x {block} x {width} x {itemsize} bytes "
+        f"each = {staged} bytes of shared memory, the reduction across warps {4 * warps * width} more; one {block} x "
+        f"{width} fp32 product over {32 * warps} threads is {per_thread} registers a thread plus about 32",
+    )
+
+
+SPEC = OperatorSpec(
+    name="decode_attention",
+    version="1",
+    title="Decode attention (GQA, padded cache)",
+    formula="out[b, h] = softmax(scale * q[b, h] . K[b, :len, g]) V[b, :len, g],  g = h // (q_heads / kv_heads)",
+    semantics="seq_lens[b] counts the valid cache positions, 0 <= len <= max_seq; length 0 gives zeros; entries past "
+    "the length may hold anything, NaN included, and must not matter. Query head h reads kv head "
+    "h // (q_heads / kv_heads). Products accumulate in float32; probabilities may be rounded to the input dtype before "
+    "P.V.",
+    arguments=(
+        Argument("q", "input", ("batch", "q_heads", "dim")),
+        Argument("k_cache", "input", ("batch", "max_seq", "kv_heads", "dim")),
+        Argument("v_cache", "input", ("batch", "max_seq", "kv_heads", "dim")),
+        Argument("seq_lens", "input", ("batch",), dtype="int32"),
+        Argument("out", "output", ("batch", "q_heads", "dim")),
+    ),
+    attributes=(Attribute("scale", "float", (0.125, 0.088388347648, 1.0), 0.125),),
+    workloads={
+        "llm": Workload(
+            name="llm",
+            title="Token generation with grouped heads",
+            shapes={
+                Backend.NUMBA: (
+                    _point("B4 H8/2 D64 S512", 0.5, 4, 8, 2, 64, 512),
+                    _point("B1 H8/2 D128 S1024", 0.3, 1, 8, 2, 128, 1024),
+                    _point("B8 H4/4 D64 S256", 0.2, 8, 4, 4, 64, 256),
+                ),
+                Backend.TRITON: (
+                    _point("B32 H32/8 D128 S4096", 0.5, 32, 32, 8, 128, 4096),
+                    _point("B8 H64/8 D128 S8192", 0.3, 8, 64, 8, 128, 8192),
+                    _point("B1 H32/8 D128 S8192", 0.2, 1, 32, 8, 128, 8192),
+                ),
+            },
+            dtypes={Backend.NUMBA: "float32", Backend.TRITON: "bfloat16"},
+            regimes=("normal", "peaked", "offset"),
+            note="Heads of Llama 3 8B (32 over 8) and 70B (64 over 8) at 4k and 8k positions; the CPU's problems are "
+            "cut down so that a call takes under 5 ms on one core. Timed lengths are the whole cache or up to "
+            "three less.",
+        )
+    },
+    cases=CASES,
+    interpret_cases=INTERPRET_CASES,
+    tolerances={
+        "float32": Tolerance(
+            "float32",
+            factor=4.0,
+            ulps=8.0,
+            cap=1e-3,
+            reason="Error of a score is a few roundings of sum |q k|, which the exponential turns into a relative "
+            "error of the probabilities; the weighted sum adds sqrt(max_seq) roundings.",
+        ),
+        "bfloat16": Tolerance(
+            "bfloat16",
+            factor=4.0,
+            ulps=2.0,
+            cap=1e-2,
+            reason="One rounding of the result and one of the probabilities before P.V, relative to sum p |v|; R4 "
+            "allows attention in half precision 1e-2 at the very most.",
+        ),
+        "float16": Tolerance(
+            "float16",
+            factor=4.0,
+            ulps=4.0,
+            cap=1e-2,
+            reason="One rounding of the result and one of the probabilities before P.V (float16 keeps small ones as "
+            "subnormals), relative to sum p |v|; R4 allows 1e-2 at the very most.",
+        ),
+    },
+    tunables=(
+        Tunable("BLOCK_N", (Backend.TRITON,), 16, 256, power_of_two=True, note="cache positions per loop step"),
+        Tunable("SPLITS", (Backend.TRITON,), 1, 64, power_of_two=True, note="parts a sequence is split into"),
+        Tunable("num_warps", (Backend.TRITON,), 1, 16, power_of_two=True, note="warps per program"),
+        Tunable("num_stages", (Backend.TRITON,), 1, 8, note="software pipelining depth"),
+        Tunable("BLOCK", (Backend.NUMBA,), 1, 4096, power_of_two=True, note="cache positions per step"),
+    ),
+    buckets=Buckets("max_seq", (("short", 512), ("medium", 2048), ("long", None))),
+    bytes_per_call=_bytes,
+    flops_per_call=_flops,
+    reduction_length=lambda dims: max(dims["max_seq"], dims["dim"]),
+    tile=_tile,
+    wrong_kernels=WRONG_KERNELS,
+    implementation="harness.operators.decode_attention.implementation",
+    folder=Path(__file__).parent,
+)

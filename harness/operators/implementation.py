@@ -1,0 +1,90 @@
+"""What the torch side of an operator offers, and how the evaluator loads it. Importing this module loads no torch.
+
+Arrays are dense CPU tensors by argument name. Each implementation module defines
+
+``make_inputs(dims, regimes, dtype, generator, attributes)``: inputs quantised to ``dtype``; with several regimes the
+rows (or sequences) are shared out among them;
+``reference(inputs, attributes)``: outputs in float64 from inputs upcast after quantisation;
+``magnitude(inputs, attributes)``: per output the pair (scale, conditioning), float64, broadcastable to the output. The
+scale is the operator on absolute values, what a relative error refers to; the conditioning counts the float32 roundings
+that any honest algorithm passes on besides those of its sums;
+``honest(inputs, attributes)``: outputs of a plain implementation in the inputs' dtype with float32 accumulation;
+``libraries(inputs, attributes)``: name -> function that computes the outputs with that library;
+``relations(inputs, attributes, generator)``: metamorphic relations that hold for these inputs;
+``exact_probes(dims, dtype, generator)``: problems whose answer has no rounding at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from harness.operators.base import Dims, OperatorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+    Tensors = dict[str, torch.Tensor]
+else:
+    Tensors = dict[str, Any]
+
+Attributes = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A transformed problem whose outputs follow from the outputs of the original one.
+
+    ``outputs`` maps the original outputs to the expected ones; ``exact`` demands equal bits, otherwise both sides'
+    bounds are allowed for.
+    """
+
+    name: str
+    inputs: Tensors
+    attributes: dict[str, float]
+    outputs: Callable[[Tensors], Tensors]
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExactProbe:
+    """A problem whose float answer is exact in every order of evaluation: no tolerance applies."""
+
+    name: str
+    inputs: Tensors
+    attributes: dict[str, float]
+    outputs: Tensors
+
+
+class Implementation(Protocol):
+    """The functions described in this module's docstring."""
+
+    def make_inputs(
+        self,
+        dims: Dims,
+        regimes: tuple[str, ...],
+        dtype: torch.dtype,
+        generator: torch.Generator,
+        attributes: Attributes,
+    ) -> Tensors: ...
+
+    def reference(self, inputs: Tensors, attributes: Attributes) -> Tensors: ...
+
+    def magnitude(
+        self, inputs: Tensors, attributes: Attributes
+    ) -> dict[str, tuple[torch.Tensor, torch.Tensor | float]]: ...
+
+    def honest(self, inputs: Tensors, attributes: Attributes) -> Tensors: ...
+
+    def libraries(self, inputs: Tensors, attributes: Attributes) -> dict[str, Callable[[], Tensors]]: ...
+
+    def relations(self, inputs: Tensors, attributes: Attributes, generator: torch.Generator) -> list[Relation]: ...
+
+    def exact_probes(self, dims: Dims, dtype: torch.dtype, generator: torch.Generator) -> list[ExactProbe]: ...
+
+
+def load_implementation(spec: OperatorSpec) -> Implementation:
+    """Import the operator's torch module (about two seconds the first time, for torch itself)."""
+    return cast(Implementation, import_module(spec.implementation))

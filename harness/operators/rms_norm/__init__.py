@@ -1,0 +1,1 @@
+"""Operator rms_norm: declaration, implementation, baselines and wrong kernels."""

@@ -1,0 +1,76 @@
+"""Correctness cases of rms_norm, written by people, and the wrong kernels that must be refused."""
+
+from __future__ import annotations
+
+from harness.domain.vocabulary import Backend
+from harness.operators.base import Case, WrongKernel
+
+
+def _case(name: str, rows: int, cols: int, regime: str, reason: str, **more: object) -> Case:
+    return Case(name, {"rows": rows, "cols": cols}, regime, reason, **more)  # type: ignore[arg-type]
+
+
+CASES = (
+    _case("rows=3 cols=1021", 3, 1021, "normal", "prime length: the tail after the last full block", smoke=True),
+    _case("rows=5 cols=256 strided", 5, 256, "normal", "rows further apart than their length", layout="strided"),
+    _case("rows=1 cols=1", 1, 1, "normal", "the smallest problem"),
+    _case("rows=7 cols=1", 7, 1, "normal", "rows of one element"),
+    _case("rows=1 cols=4099", 1, 4099, "normal", "one row, prime length above a power of two"),
+    _case("rows=4 cols=127", 4, 127, "negative", "one below a power of two, all negative"),
+    _case("rows=129 cols=33", 129, 33, "normal", "many short odd rows", attributes={"eps": 1e-5}),
+    _case("eps=1e-2 tiny", 4, 512, "tiny", "eps decides where x is tiny", attributes={"eps": 1e-2}),
+    _case("zeros", 3, 257, "zeros", "only eps stands between the result and 0/0"),
+    _case("huge", 4, 1024, "huge", "squares of huge values must not overflow float32 sums"),
+    _case("wide", 6, 2049, "wide", "magnitudes from 1e-4 to 1e4 in one row"),
+    _case("equal", 4, 1000, "equal", "all values of a row alike"),
+    _case("one_hot", 8, 509, "one_hot", "a single non-zero entry at a random place"),
+    _case("spike", 8, 1030, "spike", "one value a thousand times larger than the rest"),
+    _case("alternating", 4, 2048, "alternating", "large values of alternating sign"),
+    _case("offset", 4, 3000, "offset", "a common offset of 100"),
+    _case("long", 2, 65537, "normal", "a long reduction, one above 2^16"),
+    _case("nan", 5, 300, "nan", "a NaN poisons its own row and no other"),
+    _case("neg_inf", 5, 300, "neg_inf", "-inf makes its entry NaN and the rest of its row 0"),
+    _case("misaligned", 4, 515, "normal", "the base address is shifted by one element", layout="offset"),
+)
+
+INTERPRET_CASES = (
+    _case("rows=3 cols=1021", 3, 1021, "normal", "prime length: the tail after the last full block", smoke=True),
+    _case("rows=1 cols=1", 1, 1, "normal", "the smallest problem"),
+    _case("rows=3 cols=256 strided", 3, 256, "normal", "rows further apart than their length", layout="strided"),
+    _case("cols=4099", 2, 4099, "normal", "prime length above a power of two", attributes={"eps": 1e-5}),
+    _case("float16 overflow", 3, 2048, "huge", "squares overflow a float16 accumulator", dtype="float16"),
+    _case("float32", 3, 777, "normal", "the tight bound of float32", dtype="float32"),
+    _case("eps=1e-2 tiny", 2, 512, "tiny", "eps decides where x is tiny", attributes={"eps": 1e-2}),
+    _case("zeros", 2, 257, "zeros", "only eps stands between the result and 0/0"),
+    _case("wide", 3, 1500, "wide", "magnitudes from 1e-4 to 1e4 in one row"),
+    _case("equal", 2, 1000, "equal", "all values of a row alike: a bfloat16 accumulator stalls"),
+    _case("one_hot", 3, 509, "one_hot", "a single non-zero entry at a random place"),
+    _case("spike", 3, 1030, "spike", "one value a thousand times larger than the rest"),
+    _case("nan", 3, 300, "nan", "a NaN poisons its own row and no other"),
+    _case("neg_inf", 3, 300, "neg_inf", "-inf makes its entry NaN and the rest of its row 0"),
+)
+
+NUMERIC = ("incorrect_numeric",)
+MUTATED = ("compile_error", "runtime_error", "policy_violation")
+
+WRONG_KERNELS = (
+    WrongKernel("tail_dropped", Backend.NUMBA, "tail dropped", NUMERIC),
+    WrongKernel("eps_ignored", Backend.NUMBA, "eps ignored", ("incorrect_numeric", "incorrect_nan")),
+    WrongKernel("weight_ignored", Backend.NUMBA, "weight ignored", NUMERIC),
+    WrongKernel("wrong_scale", Backend.NUMBA, "wrong scale", NUMERIC),
+    WrongKernel("nan_swallowed", Backend.NUMBA, "NaN swallowed", ("incorrect_nan",)),
+    WrongKernel("narrow_accumulate", Backend.NUMBA, "narrow accumulator", ("incorrect_numeric", "incorrect_nan")),
+    WrongKernel("store_past_end", Backend.NUMBA, "out-of-bounds store", ("out_of_bounds",)),
+    WrongKernel("input_mutated", Backend.NUMBA, "input mutated", MUTATED),
+    WrongKernel("nondeterministic", Backend.NUMBA, "nondeterministic", ("incorrect_nondeterministic",)),
+    WrongKernel("stale_answer", Backend.NUMBA, "answer replayed", NUMERIC),
+    WrongKernel("stride_ignored", Backend.NUMBA, "row stride ignored", ("incorrect_numeric", "runtime_error")),
+    WrongKernel("tail_dropped", Backend.TRITON, "tail dropped", NUMERIC),
+    WrongKernel("eps_ignored", Backend.TRITON, "eps ignored", ("incorrect_numeric", "incorrect_nan")),
+    WrongKernel("weight_ignored", Backend.TRITON, "weight ignored", NUMERIC),
+    WrongKernel("wrong_scale", Backend.TRITON, "wrong scale", NUMERIC),
+    WrongKernel("nan_swallowed", Backend.TRITON, "NaN swallowed", ("incorrect_nan",)),
+    WrongKernel("half_accumulate", Backend.TRITON, "narrow accumulator", ("incorrect_numeric", "incorrect_nan")),
+    WrongKernel("store_past_end", Backend.TRITON, "out-of-bounds store", ("out_of_bounds", "runtime_error")),
+    WrongKernel("stride_ignored", Backend.TRITON, "row stride ignored", NUMERIC),
+)

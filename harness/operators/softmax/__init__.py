@@ -1,0 +1,1 @@
+"""Operator softmax: declaration, implementation, baselines and wrong kernels."""

@@ -1,0 +1,123 @@
+"""Softmax as data: row-wise exp(x - max) / sum(exp(x - max))."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.domain.vocabulary import Backend
+from harness.operators.base import (
+    Argument,
+    Buckets,
+    Dims,
+    OperatorSpec,
+    ShapePoint,
+    TileDemand,
+    Tolerance,
+    Tunable,
+    Workload,
+)
+from harness.operators.softmax.cases import CASES, INTERPRET_CASES, WRONG_KERNELS
+
+
+def _bytes(dims: Dims, itemsize: int) -> int:
+    """Compulsory traffic of one call: x read once, out written once."""
+    return 2 * dims["rows"] * dims["cols"] * itemsize
+
+
+def _flops(dims: Dims) -> int:
+    """Comparison, subtraction, exponential, addition and division count one each per element."""
+    return 5 * dims["rows"] * dims["cols"]
+
+
+def _tile(params: Mapping[str, object], dims: Dims, itemsize: int) -> TileDemand:
+    """One program holds BLOCK columns: fp32 values and partial results are live together."""
+    block, warps = int(params.get("BLOCK", 1024)), int(params.get("num_warps", 4))  # type: ignore[call-overload]
+    per_thread = -(-block // (32 * warps))
+    shared = 4 * warps
+    return TileDemand(
+        shared_bytes=shared,
+        registers_per_thread=2 * per_thread + 24,
+        text=f"{block} columns over {32 * warps} threads are {per_thread} values a thread, two fp32 copies of each "
+        f"live (value, partial result) plus about 24 registers for addresses; the reduction across {warps} warps needs "
+        f"{warps} x 4 = {shared} bytes of shared memory",
+    )
+
+
+SPEC = OperatorSpec(
+    name="softmax",
+    version="1",
+    title="Softmax",
+    formula="out = exp(x - max(x)) / sum(exp(x - max(x)))",
+    semantics="Row-wise over the last dimension. x may have strided rows. A row that is all -inf gives NaN, as torch "
+    "does; single -inf entries give 0; a NaN makes its whole row NaN. +inf in x is outside the domain.",
+    arguments=(
+        Argument("x", "input", ("rows", "cols"), strided=True),
+        Argument("out", "output", ("rows", "cols")),
+    ),
+    attributes=(),
+    workloads={
+        "llm": Workload(
+            name="llm",
+            title="Attention scores and router logits",
+            shapes={
+                Backend.NUMBA: (
+                    ShapePoint("256x4096", {"rows": 256, "cols": 4096}, 0.5),
+                    ShapePoint("64x8192", {"rows": 64, "cols": 8192}, 0.3),
+                    ShapePoint("512x1024", {"rows": 512, "cols": 1024}, 0.2),
+                ),
+                Backend.TRITON: (
+                    ShapePoint("4096x4096", {"rows": 4096, "cols": 4096}, 0.4),
+                    ShapePoint("8192x8192", {"rows": 8192, "cols": 8192}, 0.4),
+                    ShapePoint("512x32768", {"rows": 512, "cols": 32768}, 0.2),
+                ),
+            },
+            dtypes={Backend.NUMBA: "float32", Backend.TRITON: "bfloat16"},
+            regimes=("normal", "offset", "spike", "masked"),
+            note="Score matrices of 1k to 8k positions and vocabulary-sized rows; the CPU's rows are fewer so that a "
+            "call takes under 5 ms on one core.",
+        )
+    },
+    cases=CASES,
+    interpret_cases=INTERPRET_CASES,
+    tolerances={
+        "float32": Tolerance(
+            "float32",
+            factor=4.0,
+            ulps=8.0,
+            cap=1e-4,
+            reason="An exponential of argument a inherits a relative error of |a| roundings from the subtraction of "
+            "the maximum, a polynomial or table adds a few, the sum sqrt(cols) at most.",
+        ),
+        "bfloat16": Tolerance(
+            "bfloat16",
+            factor=4.0,
+            ulps=2.0,
+            cap=1e-2,
+            reason="One rounding of the result to bfloat16 (2^-8 relative) and room for one more; sums in bfloat16 are "
+            "far outside.",
+        ),
+        "float16": Tolerance(
+            "float16",
+            factor=4.0,
+            ulps=2.0,
+            cap=4e-3,
+            reason="One rounding of the result to float16 (2^-11 relative) and room for one more, subnormal results "
+            "to one step.",
+        ),
+    },
+    tunables=(
+        Tunable("BLOCK", (Backend.TRITON,), 256, 32768, power_of_two=True, note="columns per loop step"),
+        Tunable("num_warps", (Backend.TRITON,), 1, 32, power_of_two=True, note="warps per program"),
+        Tunable("num_stages", (Backend.TRITON,), 1, 8, note="software pipelining depth"),
+        Tunable("BLOCK", (Backend.NUMBA,), 1, 32768, power_of_two=True, note="independent partial results per row"),
+    ),
+    buckets=Buckets("cols", (("short", 1024), ("medium", 4096), ("long", None))),
+    bytes_per_call=_bytes,
+    flops_per_call=_flops,
+    reduction_length=lambda dims: dims["cols"],
+    tile=_tile,
+    wrong_kernels=WRONG_KERNELS,
+    implementation="harness.operators.softmax.implementation",
+    folder=Path(__file__).parent,
+)

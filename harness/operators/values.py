@@ -1,0 +1,129 @@
+"""Value regimes: what fills an input tensor. A row is the last axis; every regime draws from the generator alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+Shape = tuple[int, ...]
+HUGE = {torch.float32: 1e15, torch.bfloat16: 1e15, torch.float16: 1e4}
+TINY = {torch.float32: 1e-12, torch.bfloat16: 1e-12, torch.float16: 1e-3}
+
+
+def normal(shape: Shape, generator: torch.Generator) -> torch.Tensor:
+    """Standard normal values, float32."""
+    return torch.randn(shape, generator=generator)
+
+
+def uniform(shape: Shape, generator: torch.Generator, low: float, high: float) -> torch.Tensor:
+    """Uniform values in [low, high), float32."""
+    return torch.rand(shape, generator=generator) * (high - low) + low
+
+
+def signs(shape: Shape, generator: torch.Generator) -> torch.Tensor:
+    """Random +1 and -1."""
+    return torch.randint(0, 2, shape, generator=generator).float() * 2 - 1
+
+
+def places(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor:
+    """One random column per row, int64 [rows]."""
+    return torch.randint(0, cols, (rows,), generator=generator)
+
+
+def stratified(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor:
+    """One column per row that together cover the whole row, first and last included, int64 [rows]."""
+    edges = (torch.arange(rows) + torch.rand(rows, generator=generator)) * cols / rows
+    chosen = edges.long().clamp(0, cols - 1)
+    chosen[0] = 0
+    chosen[-1] = cols - 1
+    return chosen
+
+
+def quantise(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Round to ``dtype``; finite values beyond its range become the largest finite one."""
+    limit = torch.finfo(dtype).max
+    finite = torch.isfinite(values)
+    return torch.where(finite, values.clamp(-limit, limit), values).to(dtype)
+
+
+def rows_of(regime: str, rows: int, cols: int, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """A [rows, cols] float32 tensor of the named regime. Raises ``KeyError`` for an unknown name."""
+    return REGIMES[regime](rows, cols, dtype, generator)
+
+
+def mixed_rows(
+    regimes: tuple[str, ...], rows: int, cols: int, dtype: torch.dtype, generator: torch.Generator
+) -> torch.Tensor:
+    """Rows shared out among ``regimes`` in random order, float32 [rows, cols]."""
+    if len(regimes) == 1:
+        return rows_of(regimes[0], rows, cols, dtype, generator)
+    values = torch.empty(rows, cols)
+    order = torch.randperm(rows, generator=generator)
+    for index, regime in enumerate(regimes):
+        mine = order[index :: len(regimes)]
+        if len(mine):
+            values[mine] = rows_of(regime, len(mine), cols, dtype, generator)
+    return values
+
+
+def _with_entry(values: torch.Tensor, entries: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    values[torch.arange(values.shape[0]), columns] = entries
+    return values
+
+
+def _spike(rows: int, cols: int, generator: torch.Generator, columns: torch.Tensor) -> torch.Tensor:
+    size = 10 ** uniform((rows,), generator, 3.0, 4.0) * signs((rows,), generator)
+    return _with_entry(normal((rows, cols), generator), size, columns)
+
+
+def _single(rows: int, cols: int, generator: torch.Generator, value: float) -> torch.Tensor:
+    values = normal((rows, cols), generator)
+    values[places(1, rows, generator), places(1, cols, generator)] = value
+    return values
+
+
+def _masked(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor:
+    values = normal((rows, cols), generator)
+    hidden = torch.rand(rows, cols, generator=generator) < 0.3
+    hidden[torch.arange(rows), places(rows, cols, generator)] = False
+    return values.masked_fill_(hidden, -torch.inf)
+
+
+def _all_neg_inf(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor:
+    values = normal((rows, cols), generator)
+    values[torch.randperm(rows, generator=generator)[: max(1, rows // 3)]] = -torch.inf
+    return values
+
+
+def _alternating(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor:
+    sign = 1.0 - 2.0 * (torch.arange(cols) % 2)
+    return sign * 1e3 * (1 + 0.01 * normal((rows, cols), generator))
+
+
+REGIMES: dict[str, Callable[[int, int, torch.dtype, torch.Generator], torch.Tensor]] = {
+    "normal": lambda r, c, d, g: normal((r, c), g),
+    "offset": lambda r, c, d, g: normal((r, c), g) + 100.0,
+    "negative_offset": lambda r, c, d, g: normal((r, c), g) * 4.0 - 1e4,
+    "negative": lambda r, c, d, g: -normal((r, c), g).abs() - 0.1,
+    "tiny": lambda r, c, d, g: normal((r, c), g) * TINY[d],
+    "huge": lambda r, c, d, g: normal((r, c), g) * HUGE[d],
+    "wide": lambda r, c, d, g: signs((r, c), g) * 10 ** uniform((r, c), g, -4.0, 4.0),
+    # A few bits per value, so that sums of squares are exact and a long serial sum has no drift of its own.
+    "equal": lambda r, c, d, g: (
+        (torch.randint(1, 64, (r, 1), generator=g) / 8.0 * signs((r, 1), g)).expand(r, c).clone()
+    ),
+    "zeros": lambda r, c, d, g: signs((r, c), g) * 0.0,
+    "one_hot": lambda r, c, d, g: _with_entry(
+        torch.zeros(r, c), 10 ** uniform((r,), g, 0.0, 2.0) * signs((r,), g), places(r, c, g)
+    ),
+    "spike": lambda r, c, d, g: _spike(r, c, g, places(r, c, g)),
+    "stratified_spikes": lambda r, c, d, g: _spike(r, c, g, stratified(r, c, g)),
+    "alternating": lambda r, c, d, g: _alternating(r, c, g),
+    "sorted": lambda r, c, d, g: (normal((r, c), g) * 4.0).sort(-1).values,
+    "nan": lambda r, c, d, g: _single(r, c, g, torch.nan),
+    "neg_inf": lambda r, c, d, g: _single(r, c, g, -torch.inf),
+    "masked": lambda r, c, d, g: _masked(r, c, g),
+    "all_neg_inf": lambda r, c, d, g: _all_neg_inf(r, c, g),
+}
+"""Regimes of [rows, cols] inputs by name."""
