@@ -64,7 +64,6 @@ WRONG_KERNELS = (
     WrongKernel("input_mutated", Backend.NUMBA, "input mutated", MUTATED),
     WrongKernel("nondeterministic", Backend.NUMBA, "nondeterministic", ("incorrect_nondeterministic",)),
     WrongKernel("stale_answer", Backend.NUMBA, "answer replayed", NUMERIC),
-    WrongKernel("stride_ignored", Backend.NUMBA, "row stride ignored", ("incorrect_numeric", "runtime_error")),
     WrongKernel("tail_dropped", Backend.TRITON, "tail dropped", NUMERIC),
     WrongKernel("eps_ignored", Backend.TRITON, "eps ignored", ("incorrect_numeric", "incorrect_nan")),
     WrongKernel("weight_ignored", Backend.TRITON, "weight ignored", NUMERIC),
