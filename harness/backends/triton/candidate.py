@@ -71,7 +71,8 @@ def failure(error: BaseException, doing: str) -> dict[str, Any]:
         return fault("runtime_error", "memory_limit", f"{doing} ran out of memory.", line)
     if name == "InterpreterError":
         inner = error.__cause__ or error
-        return fault("runtime_error", "raises", f"{doing} raises {type(inner).__name__} in a kernel function: {inner}", line)
+        text = f"{doing} raises {type(inner).__name__} in a kernel function: {inner}"
+        return fault("runtime_error", "raises", text, line)
     if root == "triton" or name in ("PTXASError", "CompilationError", "UnsupportedLanguageConstruct"):
         inner = error
         while inner.__cause__ is not None:

@@ -15,7 +15,7 @@ from harness.domain.vocabulary import Backend, Outcome, Purpose, Stage
 from harness.evaluation.run import Refused, Run
 from harness.operators.base import ShapePoint
 
-SHAPES_PER_ROUND = 2
+SHAPES_PER_ROUND = 4
 OUTCOME_OF_REFUSAL = {"view_out_of_bounds": Outcome.OUT_OF_BOUNDS, "fill_pattern": Outcome.UNSUPPORTED,
                       "strided_fill": Outcome.UNSUPPORTED, "argument_type": Outcome.UNSUPPORTED,
                       "grid_size": Outcome.RESOURCE_INFEASIBLE, "grid_type": Outcome.RUNTIME_ERROR,
@@ -56,9 +56,9 @@ def plan(run: Run) -> None:
 
 
 def planned_shapes(run: Run) -> Sequence[ShapePoint]:
-    """The shapes to record: the heaviest two of a round, all of them before a promotion."""
+    """The shapes to record: all of them, in a round at most the heaviest four."""
     points = run.workload.shapes[Backend.TRITON]
-    if run.request.purpose in (Purpose.PROMOTION, Purpose.PROBE):
+    if run.request.purpose is Purpose.PROMOTION:
         return points
     return sorted(points, key=lambda point: -point.weight)[:SHAPES_PER_ROUND]
 

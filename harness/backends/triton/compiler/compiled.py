@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from harness.backends.triton.compiler.process import CompilerProcess, KernelFacts, KernelSource
 from harness.backends.triton.targets import Target, occupancy
 from harness.domain.codec import to_document
@@ -34,13 +36,15 @@ def compile_plans(
             if text is None or digest_bytes(text.encode()) != launch["ir"]:
                 raise CompileFailed("refused", launch["function"], "its IR text is missing or has another digest")
             sources[_key(launch)] = KernelSource(text, launch["kind"], dict(launch["options"]))
+    began = time.perf_counter()
     answers = compiler.compile(list(sources.values()), deadline_s=deadline_s)
+    seconds = round(time.perf_counter() - began, 4)
     facts = dict(zip(sources, answers, strict=True))
     result = []
     for plan, steps in zip(plans, launches, strict=True):
         rows = tuple(_resources(launch, facts[_key(launch)], compiler.target) for launch in steps)
         document = to_document(plan)
-        result.append(CompiledPlan(digest_document(document), plan.target, compiler.compiler, rows, 0.0))
+        result.append(CompiledPlan(digest_document(document), plan.target, compiler.compiler, rows, seconds))
     return result
 
 

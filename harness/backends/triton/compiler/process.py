@@ -73,10 +73,9 @@ class CompilerProcess:
                 for key, facts in zip(missing, self._run(list(missing.values()), deadline_s), strict=True):
                     self._known[key] = facts
             result = [self._known[key] for key in keys]
-            for key in keys:
+            for key in missing:
                 if self._known[key].problem in ("crash", "timeout"):
                     del self._known[key]  # may be the machine's fault: try again next time
-                    break
             while len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
         return result
