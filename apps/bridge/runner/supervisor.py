@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from apps.bridge.runner.processes import adopt_orphans, dies_with_parent, end_tree
-from apps.core.leases import this_process
 
 TICK_S = 0.2
 STATE_EVERY_S = 2.0
@@ -141,9 +140,8 @@ class Supervisor:
 
     def _write_state(self, now: float) -> None:
         self._written = now
-        me = this_process()
         document = {
-            "version": 1, "pid": me.pid, "start": me.start, "boot": me.boot, "at": datetime.now(UTC).isoformat(),
+            "version": 1, "pid": os.getpid(), "at": datetime.now(UTC).isoformat(),
             "children": [{"name": child.spec.name, "up": child.up, "since": child.since.isoformat(),
                           "pid": child.process.pid if child.process else None, "restarts": child.restarts,
                           "text": child.text} for child in self.children]}
