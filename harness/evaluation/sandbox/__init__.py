@@ -3,7 +3,8 @@
 A mode (``modes.py``) names a module with two functions. ``preload()`` runs once in the warm server and only imports.
 ``serve(channel)`` runs in every candidate process: it takes requests with ``channel.receive() -> (document, fds)``,
 maps lent memory with ``channel.lend(fd, nbytes)`` and ``channel.release()``, and answers with
-``channel.send(document)``, repeating the request's ``id``. Requests are ``{"op": "load", "source", "bounds_checks", "options"}`` and
+``channel.send(document)``, repeating the request's ``id``. Requests are
+``{"op": "load", "source", "bounds_checks", "options"}`` and
 ``{"op": "call", "arrays", "attributes"}``; a backend adds its own through ``SandboxWorker.ask``. A failure is answered
 with ``{"fault": {"outcome", "code", "text", "line"}}``.
 """
@@ -14,8 +15,10 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from harness.domain.verdict import Isolation
+
 if TYPE_CHECKING:
-    from harness.evaluation.sandbox.opener import SandboxOpener
+    from harness.evaluation.sandbox.workers import SandboxOpener
 
 _openers: dict[tuple[int, str], SandboxOpener] = {}
 _lock = threading.Lock()
@@ -28,7 +31,7 @@ def opener(mode: str) -> SandboxOpener:
         UsageError: there is no such mode.
         InfrastructureError: its server does not start.
     """
-    from harness.evaluation.sandbox.opener import SandboxOpener
+    from harness.evaluation.sandbox.workers import SandboxOpener
 
     key = (os.getpid(), mode)  # a forked copy must not share its parent's server
     with _lock:
@@ -37,4 +40,19 @@ def opener(mode: str) -> SandboxOpener:
         return _openers[key]
 
 
-__all__ = ["opener"]
+def proved_isolation(mode: str) -> Isolation:
+    """What was proved for ``mode`` in this process; level 0 where no server of it was needed, as for a candidate
+    that was refused before anything ran. Starts nothing."""
+    with _lock:
+        known = _openers.get((os.getpid(), mode))
+    return Isolation(0) if known is None else Isolation(known.isolation, known.proved)
+
+
+def close_all() -> None:
+    """End every server of this process; the next use starts them again."""
+    with _lock:
+        for key in [key for key in _openers if key[0] == os.getpid()]:
+            _openers.pop(key).close()
+
+
+__all__ = ["close_all", "opener", "proved_isolation"]
