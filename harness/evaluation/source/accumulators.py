@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 _BITS = {"float64": 64, "double": 64, "float32": 32, "float16": 16, "half": 16, "bfloat16": 16}
 _NARROW_PREFIX = "float8"
-_LOADS = ("load", "load_tensor_descriptor")
-_PRODUCERS = ("dot", "dot_scaled", "sum", "fma", "dot_fma")
+_PRODUCERS = ("load", "load_tensor_descriptor", "dot", "dot_scaled", "sum", "fma", "dot_fma")
 
 
 def narrowest(function: ast.FunctionDef) -> int | None:
@@ -48,7 +47,7 @@ def _accumulators(function: ast.FunctionDef) -> set[str]:
                 found.add(name)
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id
-            if name in {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)} and _is_data(node.value, data):
+            if name in _names(node.value) and _is_data(node.value, data):
                 found.add(name)
     return found
 
@@ -69,7 +68,7 @@ def _is_data(value: ast.expr, data: set[str]) -> bool:
     for node in ast.walk(value):
         if isinstance(node, ast.Name) and node.id in data:
             return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LOADS + _PRODUCERS:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PRODUCERS:
             return True
         if isinstance(node, ast.Subscript) and not (isinstance(node.value, ast.Attribute)
                                                     and node.value.attr in ("shape", "strides")):
@@ -79,8 +78,18 @@ def _is_data(value: ast.expr, data: set[str]) -> bool:
 
 def _start_widths(function: ast.FunctionDef, name: str) -> Iterator[int]:
     for node in _body_nodes(function):
-        if (isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)) or (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name and node.value):
+        if isinstance(node, ast.Assign):
+            targets: list[ast.expr] = node.targets
+        elif isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        else:
+            continue
+        if node.value is not None and any(isinstance(target, ast.Name) and target.id == name for target in targets):
             yield from _value_widths(node.value)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
 def _value_widths(value: ast.expr) -> Iterator[int]:

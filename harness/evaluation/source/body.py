@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from harness.domain.verdict import TierReason
-from harness.domain.vocabulary import Tier
+from harness.domain.vocabulary import Backend, Tier
 from harness.evaluation.source.accumulators import dot_out_dtypes, mentions_wide, narrowest
 
 _NOT_LISTED: dict[type[ast.AST], str] = {
@@ -22,14 +22,14 @@ ASSEMBLY = ("inline_asm_elementwise",)
 ATOMIC_PREFIX = "atomic_"
 
 
-def body_reasons(old: ast.FunctionDef, new: ast.FunctionDef) -> Iterator[tuple[Tier, TierReason]]:
+def body_reasons(old: ast.FunctionDef, new: ast.FunctionDef, backend: Backend) -> Iterator[tuple[Tier, TierReason]]:
     """Causes beyond "body changed": unlisted constructs, atomics, inline assembly, accumulators, numeric modes."""
     for node in _nodes(new):
         what = _NOT_LISTED.get(type(node))
         if what is not None:
             yield Tier.HEAVY, TierReason(getattr(node, "lineno", None), f"{what} in the body of {new.name}")
     yield from _special_calls(old, new)
-    yield from _accumulator_reasons(old, new)
+    yield from _accumulator_reasons(old, new, backend)
     yield from _numeric_modes(old, new)
 
 
@@ -71,13 +71,14 @@ def _special_texts(function: ast.FunctionDef) -> list[str]:
     return [text for text, _, _ in _special(function)]
 
 
-def _accumulator_reasons(old: ast.FunctionDef, new: ast.FunctionDef) -> Iterator[tuple[Tier, TierReason]]:
+def _accumulator_reasons(old: ast.FunctionDef, new: ast.FunctionDef,
+                         backend: Backend) -> Iterator[tuple[Tier, TierReason]]:
     before, after = narrowest(old), narrowest(new)
     if before is not None and after is not None and after < before:
         yield Tier.HEAVY, TierReason(new.lineno, f"an accumulator of {new.name} went from {before} to {after} bits")
     elif before is None and after is not None and after < 32:
         yield Tier.HEAVY, TierReason(new.lineno, f"{new.name} accumulates in {after} bits")
-    if mentions_wide(old) and not mentions_wide(new):
+    if backend is Backend.TRITON and mentions_wide(old) and not mentions_wide(new):
         yield Tier.HEAVY, TierReason(new.lineno, f"{new.name} no longer converts to float32 or wider")
     if dot_out_dtypes(new) and min(dot_out_dtypes(new)) < min(dot_out_dtypes(old), default=32):
         yield Tier.HEAVY, TierReason(new.lineno, f"a dot product of {new.name} has a narrower result")

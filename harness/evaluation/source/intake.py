@@ -27,7 +27,8 @@ _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _REFUSED_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 # Drawn as nothing although Unicode files them as letters or marks.
 _INVISIBLE = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}
-_RUN_OF_OPERATORS = re.compile(rf"(?:[-+~]\s*){{{MAX_CHAIN},}}|(?:\bnot\s+){{{MAX_CHAIN},}}|(?:\blambda\b[^\n:]*:\s*){{20,}}")
+_RUN_OF_OPERATORS = re.compile(
+    rf"(?:[-+~]\s*){{{MAX_CHAIN},}}|(?:\bnot\s+){{{MAX_CHAIN},}}|(?:\blambda\b[^\n:]*:\s*){{20,}}")
 
 
 def read_source(data: bytes) -> str:

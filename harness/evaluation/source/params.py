@@ -168,9 +168,10 @@ def _read_dict(node: ast.expr, *, nested: bool) -> dict[str, Any]:
 def _read_scalar(key: str, node: ast.expr) -> Scalar:
     if isinstance(node, ast.Constant) and isinstance(node.value, int | str):
         return node.value
-    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
-    if negative and type(node.operand.value) is int:  # type: ignore[attr-defined]
-        return -node.operand.value  # type: ignore[attr-defined]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        number = node.operand.value
+        if type(number) is int:
+            return -number
     raise _not_literal(node, f"gives {key!r} a value that is not a literal integer, string or boolean")
 
 

@@ -77,6 +77,35 @@ def parameter_names(arguments: ast.arguments) -> Iterator[str]:
             yield starred.arg
 
 
+def scoped_nodes(function: FunctionNode) -> Iterator[tuple[ast.AST, Scope]]:
+    """Every node of a function's body with the scope it stands in, inner functions and comprehensions included."""
+    todo: list[tuple[ast.AST, Scope]] = []
+    inner = function_scope(function, None)
+    body = [function.body] if isinstance(function, ast.Lambda) else function.body
+    todo.extend((node, inner) for node in reversed(body))
+    while todo:
+        node, scope = todo.pop()
+        yield node, scope
+        if isinstance(node, FunctionNode):
+            below = function_scope(node, scope)
+            todo.extend((part, scope) for part in outside_parts(node))
+            body = [node.body] if isinstance(node, ast.Lambda) else node.body
+            todo.extend((part, below) for part in reversed(body))
+        elif isinstance(node, ComprehensionNode):
+            below = comprehension_scope(node, scope)
+            outside = node.generators[0].iter
+            todo.append((outside, scope))
+            todo.extend((part, below) for part in _comprehension_parts(node) if part is not outside)
+        else:
+            todo.extend((part, scope) for part in reversed(list(ast.iter_child_nodes(node))))
+
+
+def _comprehension_parts(node: ComprehensionNode) -> Iterator[ast.AST]:
+    for generator in node.generators:
+        yield from (generator.target, generator.iter, *generator.ifs)
+    yield from (getattr(node, name) for name in ("key", "value", "elt") if hasattr(node, name))
+
+
 def outside_parts(node: ast.AST) -> list[ast.AST]:
     """The children of a scope-making node that are evaluated in the scope around it."""
     if isinstance(node, ast.Lambda):

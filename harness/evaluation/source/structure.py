@@ -125,7 +125,7 @@ def names_bound_by(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.Import | ast.ImportFrom):
         for alias in node.names:
             yield alias.asname or alias.name.partition(".")[0]
-    elif (isinstance(node, ast.ExceptHandler) and node.name) or (isinstance(node, ast.MatchAs | ast.MatchStar) and node.name):
+    elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
         yield node.name
     elif isinstance(node, ast.MatchMapping) and node.rest:
         yield node.rest

@@ -150,7 +150,7 @@ def _kernel_causes(before: Structure, after: Structure, old: ast.FunctionDef, ne
     line = first_changed_line(old, new)
     if line is not None:
         causes.append((Tier.MEDIUM, TierReason(line, f"body of {new.name} changed")))
-        causes += body_reasons(old, new)
+        causes += body_reasons(old, new, after.backend)
     return causes
 
 

@@ -1,0 +1,79 @@
+"""A candidate under examination: structure, rules, report, and the walks that every check needs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from harness.domain.vocabulary import Backend
+from harness.evaluation.source.scopes import Scope, scoped_nodes
+from harness.evaluation.source.structure import Structure
+from harness.evaluation.static import allow_numba, allow_triton
+from harness.evaluation.static.allowed import Allowed
+from harness.evaluation.static.findings import Report
+from harness.operators.base import OperatorSpec
+
+Context = Literal["module", "host", "kernel"]
+ALLOWED: dict[Backend, Allowed] = {Backend.TRITON: allow_triton.ALLOWED, Backend.NUMBA: allow_numba.ALLOWED}
+
+
+@dataclass
+class Candidate:
+    """What the checks share. ``parents`` maps ``id(node)`` to the node above."""
+
+    found: Structure
+    spec: OperatorSpec
+    prohibited: tuple[str, ...]
+    report: Report = field(default_factory=Report)
+    parents: dict[int, ast.AST] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for node in ast.walk(self.found.tree):
+            for child in ast.iter_child_nodes(node):
+                self.parents[id(child)] = node
+
+    @property
+    def allowed(self) -> Allowed:
+        """The allowlist of the backend."""
+        return ALLOWED[self.found.backend]
+
+    def functions(self) -> Iterator[tuple[Context, ast.FunctionDef]]:
+        """Every module-level function with its context, earlier definitions of a redefined name included."""
+        kernels = {id(node) for node in self.found.kernels.values()}
+        for node in self.found.tree.body:
+            if isinstance(node, ast.FunctionDef):
+                yield ("kernel" if id(node) in kernels else "host"), node
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The node above ``node``."""
+        return self.parents.get(id(node))
+
+    def scoped(self) -> Iterator[tuple[Context, ast.AST, Scope | None]]:
+        """Every node with the context and scope it runs in: function bodies, then everything else as module level."""
+        for statement in self.found.tree.body:
+            if isinstance(statement, ast.FunctionDef):
+                context: Context = "kernel" if self.found.kernels.get(statement.name) is statement else "host"
+                for node, scope in scoped_nodes(statement):
+                    yield context, node, scope
+                yield from self._outside(statement)
+            elif not isinstance(statement, ast.Import | ast.ImportFrom):
+                for node in ast.walk(statement):
+                    yield "module", node, None
+
+    def _outside(self, function: ast.FunctionDef) -> Iterator[tuple[Context, ast.AST, Scope | None]]:
+        """Decorators, defaults and annotations: module level, but the lambdas of ``heuristics`` are host code."""
+        todo: list[ast.AST] = [*function.decorator_list, function.args]
+        if function.returns is not None:
+            todo.append(function.returns)
+        while todo:
+            node = todo.pop()
+            if isinstance(node, ast.Lambda):
+                yield "module", node, None
+                for inner, scope in scoped_nodes(node):
+                    yield "host", inner, scope
+                todo.append(node.args)
+            else:
+                yield "module", node, None
+                todo.extend(ast.iter_child_nodes(node))

@@ -1,0 +1,115 @@
+"""Launches: which kernel functions `run` reaches, with which options, how many of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from harness.domain.errors import SourceError
+from harness.domain.vocabulary import Backend
+from harness.evaluation.source.params import key_lines, read_params
+from harness.evaluation.source.scopes import parameter_names
+from harness.evaluation.static.candidate import Candidate
+
+
+def check_launches(candidate: Candidate) -> None:
+    """Report unreachable kernels, unused outputs, launch options beyond the list and, if prohibited, split kernels."""
+    run = candidate.found.run
+    if run is None:
+        return
+    reached = _reachable(candidate)
+    if not any(name in candidate.found.kernels for name in reached):
+        candidate.report.add("no_kernel", "`run` uses no kernel function of this file. Write one and launch it.",
+                             run.lineno)
+    for name, function in candidate.found.kernels.items():
+        if name not in reached:
+            candidate.report.add("kernel_unused", f"The kernel function {name} is never used by `run`.",
+                                 function.lineno)
+    used = {node.id for node in ast.walk(run) if isinstance(node, ast.Name)}
+    for argument in candidate.spec.outputs:
+        if argument.name not in used:
+            candidate.report.add("output_unused", f"`run` never uses the output `{argument.name}`.", run.lineno)
+    _check_dead_branches(candidate)
+    if candidate.found.backend is Backend.TRITON:
+        _check_options(candidate)
+    if "split kernels" in candidate.prohibited and launches_on_a_path(candidate, run.body) > 1:
+        candidate.report.add("prohibited", "The goal prohibits split kernels, and one path through `run` launches more "
+                             "than one. Fuse them.", run.lineno)
+
+
+def launch_calls(candidate: Candidate, root: ast.AST) -> Iterator[ast.Call]:
+    """``kernel[grid](...)`` for Triton, ``kernel(...)`` for numba."""
+    for node in ast.walk(root):
+        if isinstance(node, ast.Call):
+            function = node.func.value if isinstance(node.func, ast.Subscript) else node.func
+            if isinstance(function, ast.Name) and function.id in candidate.found.kernels:
+                yield node
+
+
+def launches_on_a_path(candidate: Candidate, body: Sequence[ast.stmt]) -> int:
+    """The largest number of launches on one path; a loop around a launch counts as two."""
+    total = 0
+    for position, statement in enumerate(body):
+        if isinstance(statement, ast.If):
+            rest = body[position + 1:]
+            yes = launches_on_a_path(candidate, _with_rest(statement.body, rest))
+            no = launches_on_a_path(candidate, _with_rest(statement.orelse, rest))
+            return total + max(yes, no)
+        here = sum(1 for _ in launch_calls(candidate, statement))
+        total += 2 * here if isinstance(statement, ast.For | ast.While) else here
+        if isinstance(statement, ast.Return):
+            return total
+    return total
+
+
+def _with_rest(branch: list[ast.stmt], rest: Sequence[ast.stmt]) -> list[ast.stmt]:
+    ends = bool(branch) and isinstance(branch[-1], ast.Return | ast.Raise)
+    return branch if ends else [*branch, *rest]
+
+
+def _reachable(candidate: Candidate) -> set[str]:
+    functions = {**candidate.found.hosts, **candidate.found.kernels}
+    reached, todo = set(), ["run"]
+    while todo:
+        name = todo.pop()
+        if name in reached or name not in functions:
+            continue
+        reached.add(name)
+        nodes: Iterable[ast.AST] = (node for statement in functions[name].body for node in ast.walk(statement))
+        todo.extend(node.id for node in nodes if isinstance(node, ast.Name))
+    return reached
+
+
+def _check_dead_branches(candidate: Candidate) -> None:
+    for _, node, _ in candidate.scoped():
+        if not isinstance(node, ast.If | ast.While | ast.IfExp):
+            continue
+        if isinstance(node.test, ast.Constant) and not node.test.value:
+            candidate.report.add("dead_branch", "This branch never runs. Remove it, so that a reviewer reads only what "
+                                 "is used.", node.lineno)
+
+
+def _check_options(candidate: Candidate) -> None:
+    allowed = candidate.allowed.launch_options
+    for call in launch_calls(candidate, candidate.found.tree):
+        if not isinstance(call.func, ast.Subscript):
+            continue
+        kernel = candidate.found.kernels[call.func.value.id]  # type: ignore[attr-defined]
+        fine = {*parameter_names(kernel.args), *allowed}
+        for keyword in call.keywords:
+            if keyword.arg is not None and keyword.arg not in fine:
+                candidate.report.add("launch_option", f"{keyword.arg} is neither a parameter of {kernel.name} nor a "
+                                     f"launch option ({', '.join(sorted(allowed))}).", call.lineno)
+            elif keyword.arg is None and isinstance(keyword.value, ast.Name) and keyword.value.id == "PARAMS":
+                _check_expanded(candidate, kernel.name, fine)
+
+
+def _check_expanded(candidate: Candidate, kernel: str, fine: set[str]) -> None:
+    try:
+        params, lines = read_params(candidate.found.tree), key_lines(candidate.found.tree)
+    except SourceError:
+        return  # reported as such
+    for key in params:
+        if key not in fine and candidate.spec.tunable(key, Backend.TRITON) is None:
+            candidate.report.add("launch_option", f"PARAMS passes {key} to the launch of {kernel}, which has no such "
+                                 "parameter and no such option.", lines.get(key))
