@@ -24,6 +24,7 @@ class Campaign(Leased):
     goal = models.JSONField()
     goal_digest = models.CharField(max_length=71)
     grant = models.CharField(max_length=8)
+    operator_version = models.CharField(max_length=32)
     agent_kind = models.CharField(max_length=16)
     started_by = models.ForeignKey(USER, on_delete=models.PROTECT, related_name="campaigns")
     fork_of = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, related_name="forks")
@@ -142,4 +143,20 @@ class EngineResult(models.Model):
         return f"{self.campaign} result {self.seq}"
 
 
-__all__ = ["Campaign", "EngineResult", "Hypothesis", "Job", "Round", "SelfTest", "Worker"]
+class Influence(models.Model):
+    """A person whose words reach the agent (a review's comment, a spot check, an edited hypothesis): kernels proposed
+    afterwards were built from them."""
+
+    campaign = models.ForeignKey(Campaign, on_delete=models.PROTECT, related_name="influences")
+    user = models.ForeignKey(USER, on_delete=models.PROTECT, related_name="+")
+    source = models.CharField(max_length=64)  # "R-12", "spot check of round 4", "hypotheses"
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["campaign", "user", "source"], name="influence_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user} through {self.source}"
+
+
+__all__ = ["Campaign", "EngineResult", "Hypothesis", "Influence", "Job", "Round", "SelfTest", "Worker"]

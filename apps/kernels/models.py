@@ -134,6 +134,7 @@ class Verdict(models.Model):
     evidence = models.CharField(max_length=16, blank=True, default="")
     score = models.FloatField(null=True)
     suspicious = models.BooleanField(default=False)
+    regressions = models.JSONField(default=list)  # shapes whose whole interval is more than 5 % slower
     foreign = models.BooleanField(default=False)
     foreign_origin = models.TextField(blank=True, default="")
     recomputed = models.BooleanField(default=False)  # the comparison was recomputed here from raw samples
@@ -218,6 +219,25 @@ class Promotion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kernel_id} champion of {self.slot}"
+
+
+class Quarantine(models.Model):
+    """A champion failed a later check. Append-only; such a kernel comes back only through a new review."""
+
+    slot = models.ForeignKey(Slot, on_delete=models.PROTECT, related_name="quarantines")
+    kernel = models.ForeignKey(Kernel, on_delete=models.PROTECT, related_name="quarantines")
+    promotion = models.ForeignKey(Promotion, on_delete=models.PROTECT, related_name="+")
+    verdict = models.ForeignKey(Verdict, on_delete=models.PROTECT, null=True, related_name="+")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    reason = models.TextField()
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [models.CheckConstraint(condition=~Q(reason=""), name="quarantine_reason_given")]
+
+    def __str__(self) -> str:
+        return f"quarantine of {self.kernel_id} in {self.slot}"
 
 
 class Champion(models.Model):

@@ -45,6 +45,7 @@ class ReviewRequest(models.Model):
     closed_at = models.DateTimeField(null=True)
     verify_job = models.OneToOneField("campaigns.Job", on_delete=models.PROTECT, null=True, related_name="review")
     verify_verdict = models.ForeignKey("kernels.Verdict", on_delete=models.PROTECT, null=True, related_name="+")
+    auto = models.BooleanField(default=False)  # light, promoted by itself: the team turned that on
 
     class Meta:
         ordering = ["-id"]
@@ -200,13 +201,12 @@ class SpotCheck(models.Model):
 
 
 class Verification(models.Model):
-    """A re-verification that no request carries: of a rollback, or of a light change promoted by itself."""
+    """A re-verification that no request carries: of a rollback, or of a standing champion under a new evaluator."""
 
     slot = models.ForeignKey("kernels.Slot", on_delete=models.PROTECT, related_name="verifications")
     kernel = models.ForeignKey("kernels.Kernel", on_delete=models.PROTECT, related_name="+")
     champion = models.ForeignKey("kernels.Kernel", on_delete=models.PROTECT, null=True, related_name="+")
-    kind = models.CharField(max_length=12)  # "rollback", "auto", "recheck" (of a standing champion)
-    campaign = models.ForeignKey("campaigns.Campaign", on_delete=models.PROTECT, null=True, related_name="+")
+    kind = models.CharField(max_length=12)  # "rollback", "recheck"
     restores = models.ForeignKey("kernels.Promotion", on_delete=models.PROTECT, null=True, related_name="+")
     state = models.CharField(max_length=8, choices=VerificationState.choices, default=VerificationState.RUNNING)
     by = models.ForeignKey(USER, on_delete=models.PROTECT, null=True, related_name="+")
@@ -226,3 +226,16 @@ class Verification(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.kernel_id} in {self.slot}"
+
+
+class Switches(models.Model):
+    """What the database's triggers must know of the settings; one row, rewritten at every start and promotion."""
+
+    demo = models.BooleanField(default=False)
+    self_review = models.BooleanField(default=False)
+
+    class Meta:
+        verbose_name_plural = "switches"
+
+    def __str__(self) -> str:
+        return f"demo {self.demo}, self-review {self.self_review}"

@@ -1,0 +1,53 @@
+"""Questions that the web side asks the harness. Plain values in, plain values out; no app is imported here.
+
+Everything heavy is imported inside the functions, so that importing this package loads no compiler and no array
+library, and the web process stays small.
+"""
+
+from __future__ import annotations
+
+from apps.bridge.api.catalogue import (
+    OperatorFacts,
+    WorkloadFacts,
+    baseline_source,
+    evaluator_version,
+    hardware_digest,
+    hardware_here,
+    operator,
+    operators,
+)
+from apps.bridge.api.engine import (
+    EngineFacts,
+    RoundFacts,
+    engine_fold,
+    engine_result,
+    engine_start,
+    engine_state,
+    evaluated_result,
+    facts_of,
+)
+from apps.bridge.api.errors import BridgeError
+from apps.bridge.api.goals import GoalFacts, goal_check, goal_default
+from apps.bridge.api.requests import request_check, verification_request
+from apps.bridge.api.sources import (
+    TIERS,
+    Finding,
+    TierFacts,
+    classify,
+    digest,
+    digest_document,
+    findings,
+    normal_digest,
+    rank,
+    read_source,
+)
+from apps.bridge.api.verdicts import Recomputed, VerdictFacts, recompute, verdict_check
+
+__all__ = [
+    "TIERS", "BridgeError", "EngineFacts", "Finding", "GoalFacts", "OperatorFacts", "Recomputed", "RoundFacts",
+    "TierFacts", "VerdictFacts", "WorkloadFacts", "baseline_source", "classify", "digest", "digest_document",
+    "engine_fold", "engine_result", "engine_start", "engine_state", "evaluated_result", "evaluator_version",
+    "facts_of", "findings", "goal_check", "goal_default", "hardware_digest", "hardware_here", "normal_digest",
+    "operator", "operators", "rank", "read_source", "recompute", "request_check", "verdict_check",
+    "verification_request",
+]

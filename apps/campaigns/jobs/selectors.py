@@ -1,0 +1,56 @@
+"""Reading the queue, the workers and what keeps promotions waiting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from apps.campaigns.choices import JOB_OPEN, JobState
+from apps.campaigns.jobs.models import Job, SelfTest, Worker
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """A worker and whether it is there: it reported in time and its process lives."""
+
+    worker: Worker
+    up: bool
+
+
+def workers() -> list[WorkerStatus]:
+    """All workers that ever reported, with whether they are up now."""
+    return [WorkerStatus(worker, is_up(worker)) for worker in Worker.objects.all()]
+
+
+def is_up(worker: Worker) -> bool:
+    """Reported within ten seconds, and not known dead."""
+    owner = worker.owner()
+    if owner is None or worker.lease_expires_at is None or worker.lease_expires_at <= timezone.now():
+        return False
+    return owner.alive() is not False
+
+
+def jobs_ahead(job: Job) -> int:
+    """How many jobs for the same device come before this one."""
+    if job.state != JobState.QUEUED:
+        return 0
+    rivals = Job.objects.filter(hardware=job.hardware, backend=job.backend, state__in=JOB_OPEN).exclude(pk=job.pk)
+    earlier = Q(state=JobState.LEASED) | Q(priority__gt=job.priority) | Q(
+        priority=job.priority, created_at__lt=job.created_at
+    )
+    return rivals.filter(earlier).count()
+
+
+def queue() -> QuerySet[Job]:
+    """Jobs that wait or run, the most urgent first."""
+    return Job.objects.filter(state__in=JOB_OPEN).select_related("campaign", "team", "kernel", "round")
+
+
+def selftests() -> list[SelfTest]:
+    """The newest self-test of each environment class, isolation level and backend."""
+    newest: dict[tuple[str, int, str, str], SelfTest] = {}
+    for row in SelfTest.objects.all()[:200]:
+        newest.setdefault((row.environment_class, row.isolation, row.backend, row.evaluator_version), row)
+    return list(newest.values())

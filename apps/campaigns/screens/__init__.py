@@ -1,0 +1,1 @@
+"""What the campaign pages show: reads only, no rules."""

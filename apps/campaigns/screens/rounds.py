@@ -1,0 +1,151 @@
+"""Rounds as rows of the experiment log and as points of the speed-up plot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from apps.campaigns.choices import RoundState
+from apps.campaigns.models import Campaign, Hypothesis, Round
+from apps.campaigns.plots import Reference, RoundPoint
+from apps.core import words
+from apps.kernels.screens.verdicts import over
+
+OPEN = (RoundState.THINKING, RoundState.EVALUATING)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """One line of the experiment log: the round, its entry, and what the page adds."""
+
+    round: Round
+    entry: dict[str, Any]
+    change: dict[str, Any] | None
+    claim: dict[str, Any] | None
+    contradicted: bool
+    now: bool
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the verdict flags a suspicious win."""
+        return bool(self.round.verdict and self.round.verdict.suspicious)
+
+
+def rounds_with_verdicts(campaign: Campaign) -> list[Round]:
+    """All rounds with kernel and verdict, newest first."""
+    return list(Round.objects.filter(campaign=campaign).select_related("verdict", "kernel", "base").order_by("-number"))
+
+
+def log_rows(rounds: Iterable[Round]) -> list[LogRow]:
+    """Rows in the given order. The entry is the engine's; a round still open shows what is known so far."""
+    rows = []
+    for one in rounds:
+        entry = one.entry or {}
+        rows.append(LogRow(one, entry, entry.get("performance_change"), entry.get("agent_claim") or claim_of(one),
+                           bool(entry.get("claim_contradicted")), one.state in OPEN))
+    return rows
+
+
+def claim_of(one: Round) -> dict[str, Any] | None:
+    """What the agent claimed in its proposal."""
+    candidate = (one.proposal or {}).get("candidate") or one.proposal or {}
+    return candidate.get("claim") if isinstance(candidate, dict) else None
+
+
+def kind_of(one: Round) -> str:
+    """How the plot marks a round."""
+    if one.state in OPEN:
+        return "open"
+    if one.number == 0 and one.outcome == "passed":
+        return "accepted"
+    return {"faster": "accepted", "cannot_tell": "cannot_tell", "slower": "slower"}.get(one.comparison, "refused")
+
+
+def points(rounds: Iterable[Round]) -> list[RoundPoint]:
+    """Points by round number. Round 0 is 1 by definition; every other ratio was measured against it in one session."""
+    found = []
+    for one in sorted(rounds, key=lambda row: row.number):
+        kind = kind_of(one)
+        if kind == "open":
+            continue
+        ratio = {"ratio": 1.0, "low": 1.0, "high": 1.0} if one.number == 0 and kind == "accepted" else over(
+            one.verdict.document if one.verdict else None, "baseline")
+        word = words.mark("comparison", one.comparison).word if one.comparison not in ("", "none") else (
+            words.mark("outcome", one.outcome or one.state).word)
+        if ratio is None:
+            found.append(RoundPoint(one.number, "refused", None, None, None, word))
+        else:
+            found.append(RoundPoint(one.number, kind, ratio["ratio"], ratio["low"], ratio["high"], word))
+    return found
+
+
+def references(campaign: Campaign) -> list[Reference]:
+    """Lines of the plot that the incumbent's own session measured: champion and best library over round 0."""
+    verdict = campaign.incumbent_verdict
+    if verdict is None:
+        return []
+    base = over(verdict.document, "baseline")
+    found = []
+    for role, label in (("champion", "champion"), ("library", "best library")):
+        other = over(verdict.document, role)
+        if base and other:
+            found.append(Reference(role, label, base["ratio"] / other["ratio"]))
+    sheet_roof = roof_ratio(verdict.document, base)
+    if sheet_roof:
+        found.append(Reference("roof", "measured roof", sheet_roof))
+    return found
+
+
+def roof_ratio(document: dict[str, Any], base: dict[str, Any] | None) -> float | None:
+    """Where the measured roof lies over round 0: the incumbent's ratio over its weighted share of the roof."""
+    shapes = (document.get("timing") or {}).get("shapes") or ()
+    known = [(shape["weight"], shape["roof_share"]) for shape in shapes if shape.get("roof_share")]
+    total = sum(weight for weight, _ in known)
+    if not base or not known or total < 0.999 * sum(shape["weight"] for shape in shapes):
+        return None
+    return base["ratio"] / (sum(weight * share for weight, share in known) / total)
+
+
+@dataclass(frozen=True, slots=True)
+class HypothesisRow:
+    """One idea with what came of it."""
+
+    hypothesis: Hypothesis
+    rounds: list[Round]
+    best: dict[str, Any] | None
+    state: str
+
+    @property
+    def now(self) -> bool:
+        """Whether a round works on it."""
+        return self.state == "now"
+
+
+def hypothesis_rows(hypotheses: Iterable[Hypothesis], rounds: Iterable[Round]) -> list[HypothesisRow]:
+    """Ideas by expected gain beside the best gain that was measured for them."""
+    by_key: dict[str, list[Round]] = {}
+    for one in sorted(rounds, key=lambda row: row.number):
+        if one.hypothesis_key:
+            by_key.setdefault(one.hypothesis_key, []).append(one)
+    rows = []
+    for hypothesis in hypotheses:
+        tried = by_key.get(hypothesis.key, [])
+        measured = [entry for one in tried if (entry := (one.entry or {}).get("performance_change"))]
+        best = max(measured, key=lambda change: change["ratio"], default=None)
+        rows.append(HypothesisRow(hypothesis, tried, best, state_of(hypothesis, tried)))
+    return rows
+
+
+def state_of(hypothesis: Hypothesis, tried: list[Round]) -> str:
+    """``struck``, ``now``, a conclusion's word, ``closed`` or ``untried``."""
+    if hypothesis.state == "struck":
+        return "struck"
+    if any(one.state in OPEN for one in tried):
+        return "now"
+    conclusions = [one.conclusion for one in tried if one.conclusion]
+    if "confirmed" in conclusions:
+        return "confirmed"
+    if any((one.entry or {}).get("do_not_repeat") for one in tried):
+        return "closed"
+    return conclusions[-1] if conclusions else "untried"

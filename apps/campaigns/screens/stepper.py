@@ -1,0 +1,95 @@
+"""The stage stepper: every stage with its own clock, of the job that runs or of the last verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from apps.campaigns.choices import JobState, RoundState
+from apps.campaigns.models import Job, Round
+from apps.core import figures
+from apps.kernels.screens.sheet import STAGES, sheet
+
+ICONS = {"done": "check", "on": "run", "fail": "cross", "skipped": "dash", "": "dot"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One stage: ``state`` is ``done``, ``on``, ``fail``, ``skipped`` or ``''`` (to come); ``clock`` its own words."""
+
+    name: str
+    state: str
+    clock: str
+
+    @property
+    def icon(self) -> str:
+        """The symbol in the circle."""
+        return ICONS[self.state]
+
+    @property
+    def css(self) -> str:
+        """The class of the stylesheet."""
+        return "opt" if self.state == "skipped" else self.state
+
+
+@dataclass(frozen=True, slots=True)
+class Stepper:
+    """The stages of one round."""
+
+    round: Round
+    job: Job | None
+    steps: list[Step]
+    note: str
+
+
+def stepper_of(one: Round | None, job: Job | None) -> Stepper | None:
+    """Steps of a round: thinking, then the stages of its job, or those of its verdict once it is there."""
+    if one is None:
+        return None
+    thinking = Step("agent thinks", "on" if one.state == RoundState.THINKING else "done",
+                    figures.duration(figures.age_seconds(one.state_since)) if one.state == RoundState.THINKING else "")
+    if one.verdict is not None:
+        return Stepper(one, job, [thinking, *verdict_steps(one)], "")
+    steps = job_steps(job) if job is not None and job.state in (JobState.QUEUED, JobState.LEASED) else [
+        Step(name, "", "") for name in STAGES]
+    return Stepper(one, job, [thinking, *steps], (job.progress or {}).get("text", "") if job else "")
+
+
+def verdict_steps(one: Round) -> list[Step]:
+    """Stages with the seconds that the verdict recorded."""
+    assert one.verdict is not None
+    steps = []
+    for row in sheet(one.verdict.document).stages:
+        clock = figures.duration(row.seconds) if row.seconds is not None else ("not reached" if row.state == "" else "off")
+        steps.append(Step(row.name, row.state, clock))
+    return steps
+
+
+def job_steps(job: Job) -> list[Step]:
+    """Stages of a job in progress; the running one shows its count and how long it runs."""
+    clocks = {row["stage"]: row for row in job.stages}
+    now = job.progress.get("stage") if job.state == JobState.LEASED else None
+    steps = []
+    reached = list(STAGES).index(now) if now in STAGES else -1
+    for place, name in enumerate(STAGES):
+        seconds = elapsed(clocks.get(name))
+        if place < reached:
+            steps.append(Step(name, "done", figures.duration(seconds) if seconds is not None else ""))
+        elif place == reached:
+            done, total = job.progress.get("done"), job.progress.get("total")
+            count = f"{done}/{total}, " if total else ""
+            steps.append(Step(name, "on", count + (figures.duration(seconds) if seconds is not None else "")))
+        else:
+            steps.append(Step(name, "", "next" if place == reached + 1 and reached >= 0 else ""))
+    return steps
+
+
+def elapsed(row: dict[str, str] | None) -> float | None:
+    """Seconds between start and end, or until now."""
+    if not row or not row.get("started_at"):
+        return None
+    start = datetime.fromisoformat(row["started_at"])
+    end = datetime.fromisoformat(row["ended_at"]) if row.get("ended_at") else timezone.now()
+    return (end - start).total_seconds()

@@ -1,0 +1,1 @@
+"""What the kernel, verdict, operator and slot pages show: reads only, no rules."""
