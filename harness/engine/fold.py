@@ -116,7 +116,10 @@ def _hypotheses_edited(state: CampaignState, result: r.HypothesesEdited) -> Camp
     ids = [hypothesis.id for hypothesis in result.hypotheses]
     if len(set(ids)) != len(ids):
         raise EngineError("Two hypotheses share an id; the old list was kept. Give each its own.")
-    return replace(state, hypotheses=result.hypotheses)
+    # What is no longer in the list was struck: an agent may not bring it back under the same id.
+    gone = tuple(h.id for h in state.hypotheses if h.id not in ids and h.id not in state.struck)
+    struck = tuple(name for name in (*state.struck, *gone) if name not in ids)
+    return replace(state, hypotheses=result.hypotheses, struck=struck)
 
 
 def _plateau_reached(state: CampaignState, result: r.PlateauReached) -> CampaignState:

@@ -40,6 +40,9 @@ def _hypotheses_bounce(state: CampaignState, proposal: Proposal, purpose: str) -
     ids = [hypothesis.id for hypothesis in proposal.hypotheses]
     if len(set(ids)) != len(ids):
         return Bounce("hypotheses_invalid", "Two hypotheses share an id. Give each its own.")
+    struck = [name for name in ids if name in state.struck]
+    if struck:
+        return Bounce("hypothesis_struck", f"A person struck hypothesis {struck[0]}. Propose another idea.")
     if purpose == "diagnosis" and not DIAGNOSIS_LEAST <= len(ids) <= DIAGNOSIS_MOST:
         return Bounce("hypotheses_invalid", f"The diagnosis needs three to five hypotheses, not {len(ids)}.")
     if purpose == "restructure" and not set(ids) - {h.id for h in state.hypotheses}:

@@ -165,6 +165,7 @@ class CampaignState:
     diagnosed: bool = False
     restructure: bool = False
     hypotheses: tuple[Hypothesis, ...] = ()
+    struck: tuple[str, ...] = ()
     retry_round: int | None = None
     spot_checks: tuple[SpotCheck, ...] = ()
     reviewed: tuple[str, ...] = ()

@@ -1,0 +1,128 @@
+"""The playbook's one rule: of all strategies that apply, are allowed and were not tried, take the best predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from harness.agents.playbook.again import again_moves
+from harness.agents.playbook.move import Move
+from harness.agents.protocol import AgentContext
+from harness.domain.proposal import Candidate, Hypothesis, Proposal
+from harness.domain.vocabulary import Backend, Tier
+from harness.evaluation.source.normal_form import normal_digest
+
+BOOKS: dict[tuple[str, Backend], str] = {
+    ("rms_norm", Backend.NUMBA): "harness.agents.playbook.rms_norm_numba",
+    ("softmax", Backend.NUMBA): "harness.agents.playbook.softmax_numba",
+    ("decode_attention", Backend.NUMBA): "harness.agents.playbook.decode_attention_numba",
+    ("rms_norm", Backend.TRITON): "harness.agents.playbook.rms_norm_triton",
+    ("softmax", Backend.TRITON): "harness.agents.playbook.softmax_triton",
+    ("decode_attention", Backend.TRITON): "harness.agents.playbook.decode_attention_triton",
+}
+LEAST, MOST = 3, 5
+TURNS_PER_STRATEGY = 2
+"""A strategy gets a second turn when the incumbent has changed since its first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A strategy that can be played now, with the kernel it makes."""
+
+    move: Move
+    hypothesis: Hypothesis
+    source: str
+
+
+class Playbook:
+    """Scripted strategies; deterministic in the context."""
+
+    label = "scripted, no LLM"
+
+    def propose(self, context: AgentContext) -> Proposal:
+        """Hypotheses and the best candidate in a diagnosis, one candidate otherwise, or giving up with the reason."""
+        entries = context.log.query()
+        ready = playable(context)
+        if context.purpose == "diagnosis" and len(ready) < LEAST:
+            return self._give_up(f"fewer than {LEAST} strategies for {context.spec.name} on {context.goal.backend} fit "
+                                 f"the {context.grant} grant.", len(entries))
+        if not ready:
+            return self._give_up(f"every strategy within the {context.grant} grant was tried, is closed or does not "
+                                 "apply to the incumbent.", len(entries))
+        if context.purpose == "diagnosis":
+            stated = tuple(item.hypothesis for item in ready[:MOST])
+            return self._candidate(context, ready[0], stated, len(entries))
+        chosen = self._chosen(context, ready)
+        known = {hypothesis.id for hypothesis in context.hypotheses}
+        if context.purpose == "restructure":
+            fresh = [item for item in ready if item.hypothesis.id not in known]
+            if not fresh:
+                return self._give_up("no strategy is left that was not stated before.", len(entries))
+            chosen = fresh[0]
+        new = () if chosen.hypothesis.id in known else (chosen.hypothesis,)
+        return self._candidate(context, chosen, new, len(entries))
+
+    def _chosen(self, context: AgentContext, ready: list[Ready]) -> Ready:
+        """Stated ideas first, in the order people left them in; then whatever is predicted best."""
+        by_id = {item.hypothesis.id: item for item in ready}
+        for hypothesis in context.open_hypotheses:
+            if hypothesis.id in by_id:
+                return by_id[hypothesis.id]
+        return ready[0]
+
+    def _candidate(self, context: AgentContext, item: Ready, stated: tuple[Hypothesis, ...], read: int) -> Proposal:
+        summary = item.move.summary
+        if context.feedback:
+            last = context.feedback[-1]
+            # A scripted agent cannot act on prose; it says so instead of pretending.
+            summary += f" (reviewer {last.person or 'unnamed'} wrote: \"{last.text}\"; a script cannot read it)"
+        candidate = Candidate(item.hypothesis.id, item.source, summary)
+        return Proposal("candidate", True, stated, candidate, trace={"agent": self.label, "log_entries_read": read})
+
+    def _give_up(self, reason: str, read: int) -> Proposal:
+        return Proposal("give_up", True, reason=reason, trace={"agent": self.label, "log_entries_read": read})
+
+
+def playable(context: AgentContext) -> list[Ready]:
+    """All strategies that may be played now, best prediction first (ties keep the book's order)."""
+    name = BOOKS.get((context.spec.name, context.goal.backend))
+    if name is None:
+        return []
+    book: Callable[[AgentContext], list[Move]] = import_module(name).moves
+    ready = []
+    seen: set[str] = set()
+    for move in [*book(context), *again_moves(context)]:
+        item = _ready(context, move, seen)
+        if item is not None:
+            ready.append(item)
+    return sorted(ready, key=lambda item: -item.hypothesis.expected_gain)
+
+
+def _ready(context: AgentContext, move: Move, seen: set[str]) -> Ready | None:
+    if move.tier > context.grant or move.tier is Tier.NONE or move.direction_key in context.closed_directions:
+        return None
+    hypothesis = _turn(context, move)
+    if hypothesis is None or hypothesis.id in context.struck or move.key in context.struck:
+        return None
+    source = move.transform(context)
+    if source is None:
+        return None
+    digest = normal_digest(source)
+    if move.duplicate_of is None and (digest in context.tried or digest in seen):
+        return None
+    seen.add(digest)
+    return Ready(move, hypothesis, source)
+
+
+def _turn(context: AgentContext, move: Move) -> Hypothesis | None:
+    """The strategy's hypothesis for its next turn, or ``None`` when its turns are over."""
+    turns = [attempt for attempt in context.attempts if attempt.hypothesis.split("@")[0] == move.key]
+    hypothesis = move.hypothesis(context)
+    if not turns:
+        return hypothesis
+    if len(turns) >= TURNS_PER_STRATEGY or context.incumbent_round <= turns[-1].round or turns[-1].verdict.faster:
+        return None
+    text = f"{hypothesis.text} It brought nothing in round {turns[-1].round}, on another incumbent."
+    return Hypothesis(f"{move.key}@{context.incumbent_round}", hypothesis.direction, hypothesis.function, text,
+                      hypothesis.evidence, round(hypothesis.expected_gain / 2, 3))

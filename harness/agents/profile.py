@@ -1,0 +1,118 @@
+"""A typed profile of the incumbent: what the verdict measured, put beside what the operator must move and compute.
+
+Bytes and FLOPs come from the operator's cost model (compulsory traffic), times and roof shares from the verdict. For
+numba the number of passes over the data is read off the source: an estimate, labelled as one.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.domain.summary import VerdictSummary
+from harness.domain.vocabulary import Backend
+from harness.operators.base import OperatorSpec
+
+ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+MEMORY_BOUND = 0.7
+"""From this share of the roof on, moving less data is the only thing left to gain."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeProfile:
+    """One shape. ``bytes`` and ``flops`` of one call, ``intensity`` in FLOP per byte, measured figures where timed."""
+
+    shape: str
+    weight: float
+    bytes: int
+    flops: int
+    intensity: float
+    median_us: float | None
+    gbps: float | None
+    roof_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The incumbent at a glance. ``bound`` is ``unknown`` where nothing was timed."""
+
+    shapes: tuple[ShapeProfile, ...]
+    roof_share: float | None
+    bound: Literal["memory", "instructions", "unknown"]
+    passes: int | None
+    registers: int | None = None
+    spill_bytes: int | None = None
+    shared_bytes: int | None = None
+
+    @property
+    def headroom(self) -> float | None:
+        """The gain that would reach the roof, as a fraction: 1 / weighted roof share - 1; ``None`` where not timed."""
+        return None if not self.roof_share else max(0.0, 1.0 / self.roof_share - 1.0)
+
+    @property
+    def text(self) -> str:
+        """One sentence for hypotheses: where the incumbent stands."""
+        if self.roof_share is None:
+            return "not timed here; only the cost model speaks"
+        worst = min((s for s in self.shapes if s.roof_share is not None), key=lambda s: s.roof_share or 0.0)
+        return (f"the incumbent reaches {self.roof_share:.0%} of the measured roof (least at {worst.shape}: "
+                f"{worst.roof_share or 0:.0%}), so {'memory traffic' if self.bound == 'memory' else 'instructions'} "
+                "bound it")
+
+
+def profile_of(spec: OperatorSpec, backend: Backend, workload: str, verdict: VerdictSummary | None,
+               source: str) -> Profile:
+    """Join the cost model, the verdict's measurements and the source's loops."""
+    measured = {shape.shape: shape for shape in verdict.shapes} if verdict else {}
+    declared = spec.workloads[workload]
+    item = ITEM_BYTES.get(declared.dtypes[backend], 4)
+    shapes = []
+    for point in declared.shapes[backend]:
+        moved, work = spec.bytes_per_call(point.dims, item), spec.flops_per_call(point.dims)
+        seen = measured.get(point.label)
+        shapes.append(ShapeProfile(
+            point.label, point.weight, moved, work, work / moved, seen.median_us if seen else None,
+            seen.gbps if seen else None, seen.roof_share if seen else None,
+        ))
+    known = [(s.weight, s.roof_share) for s in shapes if s.roof_share is not None]
+    total = sum(weight for weight, _ in known)
+    share = sum(weight * (value or 0.0) for weight, value in known) / total if total else None
+    return Profile(
+        shapes=tuple(shapes), roof_share=share,
+        bound="unknown" if share is None else "memory" if share >= MEMORY_BOUND else "instructions",
+        passes=loops_over_input(source, spec.inputs[0].name) if backend is Backend.NUMBA else None,
+        registers=verdict.registers if verdict else None,
+        spill_bytes=verdict.spill_bytes if verdict else None,
+        shared_bytes=verdict.shared_bytes if verdict else None,
+    )
+
+
+def loops_over_input(source: str, name: str) -> int | None:
+    """How many innermost loops read array ``name`` (or a row view of it) in the busiest function: an estimate of the
+    passes over the data. ``None`` where the source does not parse."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    counts = [_passes(node, name) for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return max(counts, default=0)
+
+
+def _passes(function: ast.FunctionDef, name: str) -> int:
+    views = {name}
+    for node in ast.walk(function):  # ast.walk is breadth first; two sweeps follow views of views
+        if isinstance(node, ast.Assign) and _reads(node.value, views):
+            views |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    loops = [node for node in ast.walk(function) if isinstance(node, ast.For)]
+    inner = [loop for loop in loops if not any(isinstance(n, ast.For) for stmt in loop.body for n in ast.walk(stmt))]
+    return sum(any(_subscripts(stmt, views) for stmt in loop.body) for loop in inner)
+
+
+def _reads(value: ast.expr, views: set[str]) -> bool:
+    return isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) and value.value.id in views
+
+
+def _subscripts(statement: ast.stmt, views: set[str]) -> bool:
+    return any(isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load) and isinstance(n.value, ast.Name)
+               and n.value.id in views for n in ast.walk(statement))

@@ -1,0 +1,1 @@
+"""One campaign on this machine: joins the engine, an agent and the evaluator. The web runner uses the same pieces."""

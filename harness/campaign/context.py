@@ -1,0 +1,56 @@
+"""From a campaign's state to what an agent may know, and from its answer to a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.agents.errors import AgentError
+from harness.agents.profile import profile_of
+from harness.agents.protocol import Agent, AgentContext, Attempt, LogBook, ReviewComment
+from harness.engine import rules
+from harness.engine.actions import AskAgent
+from harness.engine.log import log_entries
+from harness.engine.results import AgentFailed, Proposed, proposed
+from harness.engine.state import CampaignState, direction_key
+from harness.evaluation.source.params import narrowed
+from harness.operators import registry
+from harness.operators.base import OperatorSpec
+
+
+def context_of(state: CampaignState, action: AskAgent, *, spec: OperatorSpec | None = None,
+               hardware: Mapping[str, object] | None = None) -> AgentContext:
+    """The context of one turn. ``hardware`` is the hardware digest as facts (the caller looks it up once)."""
+    goal = state.goal
+    spec = narrowed(spec or registry.get(goal.operator), goal.adjustable)
+    incumbent = state.incumbent
+    return AgentContext(
+        goal=goal, spec=spec, grant=state.grant, round=action.round, purpose=action.purpose,
+        log=LogBook(log_entries(state)), baseline=state.baseline, incumbent=incumbent.kernel,
+        incumbent_round=incumbent.round, incumbent_normal=incumbent.normal_digest,
+        baseline_verdict=state.baseline_verdict, incumbent_verdict=incumbent.verdict,
+        profile=profile_of(spec, goal.backend, goal.workload, incumbent.verdict, incumbent.kernel.source),
+        hardware=dict(hardware or {}), hypotheses=state.hypotheses, open_hypotheses=rules.open_hypotheses(state),
+        struck=state.struck, closed_directions=rules.closed_directions(state),
+        retry_available=state.retry_round is None, tried=rules.tried(state), attempts=attempts_of(state),
+        feedback=tuple(ReviewComment(f.person, f.kernel, f.decision, f.text) for f in state.feedback),
+        bounced=action.bounced,
+    )
+
+
+def attempts_of(state: CampaignState) -> tuple[Attempt, ...]:
+    """Concluded rounds that had a candidate."""
+    return tuple(
+        Attempt(r.number, r.hypothesis.id, direction_key(r.hypothesis), r.kernel, r.normal_digest, r.verdict)
+        for r in state.concluded if r.hypothesis is not None and r.kernel is not None and r.verdict is not None
+    )
+
+
+def ask(agent: Agent, context: AgentContext) -> Proposed | AgentFailed:
+    """One turn of an agent as a result: its proposal with the evidence that it read the log, or its failure."""
+    try:
+        proposal = agent.propose(context)
+    except AgentError as error:
+        return AgentFailed(context.round, error.text, error.blame)
+    tokens = (proposal.trace or {}).get("tokens", 0)
+    return proposed(context.round, proposal, queried_log=context.log.queries > 0,
+                    tokens=tokens if isinstance(tokens, int) else 0)
