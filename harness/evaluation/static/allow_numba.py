@@ -10,9 +10,9 @@ _KERNEL_NUMPY = (
     "ones full ones_like full_like arange abs absolute add all amax amin any arccos arcsin arctan arctan2 argmax "
     "argmin bitwise_and bitwise_or bitwise_xor ceil clip copysign cos cosh cumsum deg2rad divide e equal exp exp2 "
     "expm1 fabs floor floor_divide fmax fmin greater greater_equal heaviside hypot inf invert isfinite isinf isnan "
-    "ldexp left_shift less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor max "
-    "maximum mean min minimum mod multiply nan nanmax nanmin nansum negative newaxis nextafter not_equal pi power prod "
-    "rad2deg reciprocal remainder right_shift rint round sign signbit sin sinh sqrt square std subtract sum tan tanh "
+    "ldexp left_shift less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor "
+    "max maximum mean min minimum mod multiply nan nanmax nanmin nansum negative newaxis nextafter not_equal pi power "
+    "prod rad2deg reciprocal remainder right_shift rint round sign signbit sin sinh sqrt square std subtract sum tan tanh "
     "true_divide trunc var where")
 
 _MATH = frozenset(f"math.{name}" for name in MATH)

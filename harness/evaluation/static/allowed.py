@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ATTRIBUTES_OF_CONTAINERS = frozenset({"get", "items", "keys", "values", "append", "extend", "insert", "pop", "update",
-                                      "setdefault", "clear", "remove", "add", "sort", "reverse", "index"})
+                                      "setdefault", "clear", "remove", "add", "sort", "reverse", "index", "join"})
 MUTATING_METHODS = frozenset({"append", "extend", "insert", "pop", "update", "setdefault", "clear", "remove", "add",
                               "sort", "reverse"})
 

@@ -24,8 +24,8 @@ def check_loops(candidate: Candidate) -> None:
             candidate.report.add("unbounded_loop", "Nothing in this loop changes its condition. Use `for ... in "
                                  "range(...)`.", node.lineno)
         else:
-            candidate.report.add("loop_condition", "The bound of this `while` loop is not visible. A `for` over a range "
-                                 "shows it.", node.lineno)
+            candidate.report.add("loop_condition", "The bound of this `while` loop is not visible. A `for` over a "
+                                 "range shows it.", node.lineno)
 
 
 def _names(node: ast.AST) -> set[str]:

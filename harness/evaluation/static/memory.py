@@ -24,7 +24,8 @@ def check_masks(candidate: Candidate) -> None:
             if path not in ("triton.language.load", "triton.language.store") or not node.args:
                 continue
             positional = 2 if path.endswith("load") else 3  # load(pointer, mask), store(pointer, value, mask)
-            masked = len(node.args) >= positional or any(k.arg in ("mask", "boundary_check", None) for k in node.keywords)
+            masked = len(node.args) >= positional or any(
+                keyword.arg in ("mask", "boundary_check", None) for keyword in node.keywords)
             if not masked and _is_spread(node.args[0], spread):
                 what = "reads" if path.endswith("load") else "writes"
                 candidate.report.add("mask_missing", f"This {path.rpartition('.')[2]} {what} a whole block without a "
@@ -54,5 +55,5 @@ def _is_spread(node: ast.expr, names: set[str]) -> bool:
             return False
     if isinstance(node, ast.Name):
         return node.id in names
-    return any(_is_spread(child, names) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr | ast.keyword)
-               for child in [child.value if isinstance(child, ast.keyword) else child])
+    children = [child.value if isinstance(child, ast.keyword) else child for child in ast.iter_child_nodes(node)]
+    return any(_is_spread(child, names) for child in children if isinstance(child, ast.expr))

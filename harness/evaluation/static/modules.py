@@ -54,7 +54,8 @@ def _report_import(candidate: Candidate, path: str, line: int) -> None:
     backend = candidate.found.backend
     names = "numba, numpy and math" if backend is Backend.NUMBA else ("torch, triton, triton.language, libdevice, "
                                                                       "TensorDescriptor, gluon and math")
-    candidate.report.add("import_not_allowed", f"`{path}` may not be imported. A {backend} kernel imports {names}.", line)
+    candidate.report.add("import_not_allowed", f"`{path}` may not be imported. A {backend} kernel imports {names}.",
+                         line)
 
 
 def special_path(path: str) -> tuple[str, str] | None:
@@ -63,8 +64,8 @@ def special_path(path: str) -> tuple[str, str] | None:
         return "autotune", AUTOTUNE
     if path.startswith("numba.objmode") or path.endswith(".objmode"):
         return "object_mode", "objmode leaves compiled code. Write the loop in njit code."
-    for prefix in ("torch.nn", "torch.ops", "torch.compile", "torch.jit", "torch.linalg", "torch.special", "numpy.linalg",
-                   "numpy.fft", "torch.fft"):
+    for prefix in ("torch.nn", "torch.ops", "torch.compile", "torch.jit", "torch.linalg", "torch.special",
+                   "torch.fft", "numpy.linalg", "numpy.fft"):
         if path == prefix or path.startswith(prefix + "."):
             return "library_compute", f"`{path}` is library compute. Write it in a kernel function of your own."
     return None

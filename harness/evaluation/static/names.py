@@ -11,6 +11,7 @@ from harness.evaluation.static.candidate import Candidate, Context
 from harness.evaluation.static.modules import special_path
 
 _HOST_READS = frozenset({"item", "tolist", "cpu", "numpy", "any", "all", "equal"})
+_NOT_COMPUTE = ("set_", "load", "save", "from", "seed", "manual_seed", "get_", "use_")
 _TENSOR_COMPUTE = frozenset({
     "abs", "add", "add_", "addmm", "bmm", "clone", "copy_", "cumsum", "div", "div_", "dot", "double", "exp", "exp_",
     "float", "gather", "half", "index_select", "log", "masked_fill", "masked_fill_", "matmul", "mean", "mm", "mul",
@@ -110,7 +111,8 @@ def _check_attribute(candidate: Candidate, context: Context, node: ast.Attribute
 def _check_path(candidate: Candidate, context: Context, start: str, chain: tuple[str, ...], node: ast.expr) -> None:
     """A dotted path is allowed when one of its prefixes is, and the rest are allowed attributes of a value."""
     allowed = candidate.allowed
-    paths = {"host": allowed.host, "kernel": allowed.kernel, "module": allowed.host | allowed.kernel | allowed.decorators}[context]
+    paths = {"host": allowed.host, "kernel": allowed.kernel,
+             "module": allowed.host | allowed.kernel | allowed.decorators}[context]
     path = start
     parts = list(chain)
     while path not in paths and parts:
@@ -140,10 +142,11 @@ def _path_advice(candidate: Candidate, context: Context, path: str) -> tuple[str
     root, _, last = path.partition(".")
     if path.startswith(("numba.extending", "numba.core", "numba.types", "numba.cuda", "numba.carray", "numba.cfunc")):
         return "name_not_allowed", f"`{path}` reaches below njit. Use plain njit code."
-    if root in ("torch", "numpy") and last.isidentifier() and not last.startswith(("set_", "load", "save", "from", "seed")):
-        return "library_compute", (f"`{path}` is library code that the kernel itself should do. Write it in a kernel "
-                                   "function." if context == "host" else f"`{path}` is not on the allowlist of kernel "
-                                   "bodies. Write the loop or expression out.")
+    if root in ("torch", "numpy") and last.isidentifier() and not last.startswith(_NOT_COMPUTE):
+        if context == "kernel":
+            return "library_compute", (f"`{path}` is not on the allowlist of kernel bodies. Write the loop or expression "
+                                       "out.")
+        return "library_compute", f"`{path}` is library code: do what it does in a kernel function of your own."
     return "name_not_allowed", f"`{path}` is not on the allowlist {_where(context)} for {candidate.found.backend}."
 
 

@@ -51,8 +51,7 @@ def _exact(test: ast.expr, sizes: set[str], kind: type[ast.cmpop]) -> bool:
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], kind):
             sides = [node.left, node.comparators[0]]
             constant = any(isinstance(s, ast.Constant) and type(s.value) is int and s.value > 1 for s in sides)
-            size = any((isinstance(s, ast.Name) and s.id in sizes) or (not isinstance(s, ast.Constant) and _reads_size(s))
-                       for s in sides)
+            size = any((isinstance(s, ast.Name) and s.id in sizes) or _reads_size(s) for s in sides)
             if constant and size and not any(isinstance(s, ast.BinOp) for s in sides):
                 return True
     return False

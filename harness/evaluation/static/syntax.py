@@ -16,7 +16,8 @@ _ANYWHERE = (
 _HOST = (ast.Raise, ast.FunctionDef, ast.Lambda, ast.Dict, ast.Set, ast.DictComp, ast.SetComp, ast.Delete)
 _NUMBA_KERNEL = (ast.Raise,)
 _CODES: dict[type[ast.AST], tuple[str, str]] = {
-    ast.Try: ("exception_handling", "Exceptions may not be caught: a fallback would hide a failing kernel. Remove try."),
+    ast.Try: ("exception_handling", "Exceptions may not be caught: a fallback would hide a failing "
+              "kernel. Remove try."),
     ast.TryStar: ("exception_handling", "Exceptions may not be caught. Remove try."),
     ast.ExceptHandler: ("exception_handling", "Exceptions may not be caught. Remove try."),
     ast.Import: ("nested_import", "Imports stand at the top of the file. Move it there."),
