@@ -6,7 +6,7 @@ each other, in random order. ``aa`` pairs the opponent with a second copy of its
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,11 @@ class PairedRound:
 
 @dataclass(frozen=True, slots=True)
 class ShapeSamples:
-    """All rounds of one shape: ``versus`` by role, and the A/A control of the same session."""
+    """All rounds of one shape: ``versus`` by role, and the A/A control of the same session.
+
+    ``cold`` and ``first_call`` are the candidate's; ``hot`` (back to back on one slot) and ``first_calls`` (import,
+    compilation and first call of a fresh process) hold samples by side: ``candidate`` and the roles.
+    """
 
     shape: str
     weight: float
@@ -27,6 +31,8 @@ class ShapeSamples:
     aa: tuple[PairedRound, ...]
     cold: tuple[float, ...] = ()
     first_call: float | None = None
+    hot: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    first_calls: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What may have disturbed a measurement: load, steal and involuntary context switches. Counters, read before and after."""
+"""What may have disturbed a measurement: load, steal, foreign work. Counters, read before and after."""
 
 from __future__ import annotations
 
