@@ -73,6 +73,9 @@ def failure(error: BaseException, doing: str) -> dict[str, Any]:
         inner = error.__cause__ or error
         text = f"{doing} raises {type(inner).__name__} in a kernel function: {inner}"
         return fault("runtime_error", "raises", text, line)
+    if message.startswith("PassManager::run failed"):
+        text = f"{doing} does not compile: one of the compiler's passes gave up on a kernel function ({message})."
+        return fault("compile_error", "triton_compile", text, line)
     if root == "triton" or name in ("PTXASError", "CompilationError", "UnsupportedLanguageConstruct"):
         inner = error
         while inner.__cause__ is not None:

@@ -22,6 +22,7 @@ OUTCOME_OF_REFUSAL = {"view_out_of_bounds": Outcome.OUT_OF_BOUNDS, "fill_pattern
                       "nothing_launched": Outcome.INCORRECT_NUMERIC, "allocator": Outcome.RUNTIME_ERROR}
 """Refusals that are no breach of the rules; all others are ``policy_violation``."""
 OUTCOME_OF_PROBLEM = {"refused": Outcome.POLICY_VIOLATION, "error": Outcome.COMPILE_ERROR,
+                      "infeasible": Outcome.RESOURCE_INFEASIBLE,
                       "crash": Outcome.COMPILE_ERROR, "timeout": Outcome.TIMEOUT}
 
 

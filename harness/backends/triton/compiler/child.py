@@ -66,7 +66,7 @@ def _limit(request: dict[str, Any]) -> None:
 
 
 def _kernel(request: dict[str, Any], kernel: dict[str, Any], folder: Path, number: int) -> dict[str, Any]:
-    """One kernel's figures, or ``{"refused": ...}`` / ``{"error": ...}``."""
+    """One kernel's figures, or ``refused``, ``infeasible`` or ``error`` with the reason."""
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import compile as triton_compile
 
@@ -80,7 +80,7 @@ def _kernel(request: dict[str, Any], kernel: dict[str, Any], folder: Path, numbe
         options = {key: value for key, value in kernel["options"].items() if value is not None}
         compiled = triton_compile(str(path), target=target, options=options)
     except Exception as error:  # noqa: BLE001 - compilers raise anything; the text is the result
-        return {"error": f"{type(error).__name__}: {str(error).strip()[:1500]}"}
+        return _failure(error)
     foreign = _EXTERN.findall(compiled.asm["ptx"])
     if foreign:
         return {"refused": f"it calls {', '.join(sorted(set(foreign)))}, which is not part of the kernel"}
@@ -96,6 +96,15 @@ def _kernel(request: dict[str, Any], kernel: dict[str, Any], folder: Path, numbe
         "global_scratch_bytes": int(meta.global_scratch_size or 0),
         "binary": "sha256:" + hashlib.sha256(compiled.asm["cubin"]).hexdigest(),
     }
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    """The compiler's own words, without the paths and commands it prints around them."""
+    text = str(error).strip()
+    complaints = [line.strip() for line in text.splitlines() if line.startswith("ptxas ") and "aborted" not in line]
+    if any("Insufficient registers" in line for line in complaints):
+        return {"infeasible": " ".join(complaints)[:1500]}
+    return {"error": f"{type(error).__name__}: {' '.join(complaints) or text}"[:1500]}
 
 
 def _lint(path: Path, kind: str, target: Any) -> str | None:

@@ -37,7 +37,8 @@ class KernelSource:
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
     """What the compiler made of a kernel. ``problem`` is empty, or says why there is no binary:
-    ``refused`` (the IR holds what plans may not), ``error`` (it does not compile), ``crash``, ``timeout``."""
+    ``refused`` (the IR holds what plans may not), ``infeasible`` (more than the device has), ``error`` (it does
+    not compile), ``crash``, ``timeout``."""
 
     problem: str = ""
     text: str = ""
@@ -121,7 +122,7 @@ def _child(target: Target, kernels: list[KernelSource], deadline_s: float) -> tu
 
 
 def _facts(answer: dict[str, Any]) -> KernelFacts:
-    for problem in ("refused", "error"):
+    for problem in ("refused", "infeasible", "error"):
         if problem in answer:
             return KernelFacts(problem, str(answer[problem]))
     return KernelFacts(**answer)
