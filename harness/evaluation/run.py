@@ -41,6 +41,7 @@ class Run:
     target: str | None = None  # device a Triton plan is compiled for, e.g. "nvidia-h200"
     deadline: float = math.inf  # time.monotonic() at which the evaluation is over
     seed: int | None = None  # drawn by the judge after the candidate was imported
+    judging: Any = None  # the judge's open session, from smoke to probes
     stage: Stage = Stage.ADMIT
     step_tier: TierResult | None = None
     params: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,183 @@
+"""Memory files lent to candidates: sealed inputs and poisoned outputs, both between guard bands.
+
+A file holds nothing but one array and its guard bands. Inputs are sealed against writing by the kernel, so that no
+process can change them; outputs are sealed in size only and read after the worker was frozen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import secrets
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from harness.domain.errors import InfrastructureError
+from harness.evaluation.ports import Lent
+
+BAND = 65536
+"""Bytes of guard band on either side: wider than the largest block a tail store can miss by."""
+ROW_GAP = 13
+"""Elements between the rows of a strided array."""
+
+Layout = Literal["dense", "strided", "offset"]
+DTYPES = {
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "int32": torch.int32,
+    "int64": torch.int64,
+}
+BITS = {4: torch.int32, 2: torch.int16, 8: torch.int64}
+# Exponent field of a huge finite value and the number of mantissa bits below it, by dtype.
+POISON = {torch.float32: (227, 23), torch.bfloat16: (227, 7), torch.float16: (29, 10)}
+
+
+def dtype_of(name: str) -> torch.dtype:
+    """The torch dtype called ``name``."""
+    return DTYPES[name]
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """The document's name of a torch dtype."""
+    return str(dtype).removeprefix("torch.")
+
+
+def lend_input(name: str, values: torch.Tensor, layout: Layout = "dense") -> Lent:
+    """Copy ``values`` (dense) into a sealed memory file. Guard bands and row gaps hold NaN or the largest integer.
+
+    ``strided`` puts ``ROW_GAP`` elements between rows of a 2-d array, ``offset`` shifts the base by one element.
+    The caller closes ``fd``. Raises ``InfrastructureError`` where memory files cannot be sealed.
+    """
+    item = values.element_size()
+    strides = _strides(tuple(values.shape), layout)
+    start = BAND // item + (1 if layout == "offset" else 0)
+    span = 1 + sum((size - 1) * stride for size, stride in zip(values.shape, strides, strict=True))
+    block = torch.full((start + span + BAND // item,), _outside(values.dtype), dtype=values.dtype)
+    block.as_strided(values.shape, strides, start).copy_(values)
+    content = block.view(torch.uint8).numpy()
+    fd = _file(name, content.nbytes)
+    try:
+        with mmap.mmap(fd, content.nbytes) as memory:
+            memory[:] = content.data
+        _seal(fd, fcntl.F_SEAL_WRITE)
+    except BaseException:
+        os.close(fd)
+        raise
+    return Lent(
+        name=name,
+        kind="input",
+        dtype=dtype_name(values.dtype),
+        shape=tuple(values.shape),
+        strides=strides,
+        offset=start * item,
+        nbytes=content.nbytes,
+        fd=fd,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Overrun:
+    """Bytes of a guard band that changed: ``side`` and the distance in elements of the farthest one."""
+
+    side: Literal["before", "after"]
+    elements: int
+
+
+class OutputBlock:
+    """One output in a memory file: a dense array between guard bands of random bytes."""
+
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, layout: Layout = "dense") -> None:
+        item = torch.empty(0, dtype=dtype).element_size()
+        count = 1
+        for size in shape:
+            count *= size
+        start = BAND + (item if layout == "offset" else 0)
+        nbytes = start + count * item + BAND
+        fd = _file(name, nbytes)
+        _seal(fd, 0)
+        self._memory = mmap.mmap(fd, nbytes)
+        self._item, self._start, self._end = item, start, start + count * item
+        self._before = secrets.token_bytes(256) * (-(-start // 256))
+        self._after = secrets.token_bytes(256) * (BAND // 256)
+        self._bits = torch.frombuffer(self._memory, dtype=BITS[item], count=count, offset=start)
+        self._poison = 0
+        self.lent = Lent(
+            name=name,
+            kind="output",
+            dtype=dtype_name(dtype),
+            shape=shape,
+            strides=_strides(shape, "dense"),
+            offset=start,
+            nbytes=nbytes,
+            fd=fd,
+        )
+
+    def poison(self) -> None:
+        """Restore the guard bands and fill the array with one huge finite value, drawn anew each time."""
+        self._memory[: self._start] = self._before[: self._start]
+        self._memory[self._end :] = self._after
+        dtype = DTYPES[self.lent.dtype]
+        exponent, mantissa = POISON.get(dtype, (1, self._item * 8 - 4))
+        self._poison = (exponent << mantissa) | secrets.randbits(mantissa)
+        self._bits.fill_(self._poison)
+
+    def read(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """A copy of the array and the mask of elements that still hold the poison."""
+        bits = self._bits.clone()
+        values = bits.view(DTYPES[self.lent.dtype]).view(self.lent.shape)
+        return values, (bits == self._poison).view(self.lent.shape)
+
+    def overruns(self) -> list[Overrun]:
+        """Which guard bands changed since ``poison``."""
+        found = []
+        before, after = self._before[: self._start], self._after
+        if self._memory[: self._start] != before:
+            now = self._memory[: self._start]
+            first = next(index for index in range(self._start) if now[index] != before[index])
+            found.append(Overrun("before", -(-(self._start - first) // self._item)))
+        if self._memory[self._end :] != after:
+            now = self._memory[self._end :]
+            last = next(index for index in range(BAND - 1, -1, -1) if now[index] != after[index])
+            found.append(Overrun("after", last // self._item + 1))
+        return found
+
+    def close(self) -> None:
+        """Close the descriptor; the mapping goes with the object."""
+        with contextlib.suppress(OSError):
+            os.close(self.lent.fd)
+
+
+def _strides(shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    if layout == "strided" and len(shape) >= 2:
+        strides[-2] += ROW_GAP
+        for axis in range(len(shape) - 3, -1, -1):
+            strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return tuple(strides)
+
+
+def _outside(dtype: torch.dtype) -> float | int:
+    return torch.nan if dtype.is_floating_point else torch.iinfo(dtype).max
+
+
+def _file(name: str, nbytes: int) -> int:
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, nbytes)
+    return fd
+
+
+def _seal(fd: int, more: int) -> None:
+    try:
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL | more)
+    except OSError as error:
+        raise InfrastructureError(
+            f"A memory file could not be sealed ({error}), so inputs could be changed by a candidate and nothing was "
+            "judged. Run on a Linux kernel of 3.17 or newer with memfd sealing."
+        ) from error

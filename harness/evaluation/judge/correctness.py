@@ -1,0 +1,73 @@
+"""Stage ``correctness``: every case of the operator and the measured shapes themselves, against float64.
+
+``CaseResult.error`` is the candidate's largest absolute error. ``baseline_error`` is that of the honest implementation in
+the same dtype (what the shipped baseline computes, without running it in a worker), ``library_error`` that of PyTorch
+eager on the same inputs.
+"""
+
+from __future__ import annotations
+
+from harness.domain.verdict import CaseResult, Correctness
+from harness.domain.vocabulary import Backend, Stage
+from harness.evaluation.judge.checking import Checked
+from harness.evaluation.judge.inputs import cases_for, dtype_for
+from harness.evaluation.judge.oracle import library_errors
+from harness.evaluation.judge.session import Problem, Session, end_session, session_of
+from harness.evaluation.run import Refused, Run
+
+MIXED = "mixed"
+
+
+def correctness(run: Run) -> None:
+    """Judge all cases in order; the first failure ends the stage. Adds a ``CaseResult`` per case that ran.
+
+    Raises ``Refused`` or ``CandidateFault``; on success the session stays open for the next stage.
+    """
+    try:
+        session = session_of(run)
+        problems = list(_problems(run, session))
+        for done, (problem, regime) in enumerate(problems):
+            run.progress(Stage.CORRECTNESS, done, len(problems), problem.name)
+            _one(run, session, problem, regime)
+    except BaseException:
+        end_session(run)
+        raise
+    run.progress(Stage.CORRECTNESS, len(problems), len(problems), f"{len(problems)} cases passed")
+
+
+def _problems(run: Run, session: Session) -> list[tuple[Problem, str]]:
+    backend = Backend(run.request.backend)
+    problems = []
+    for case in cases_for(run.spec, backend):
+        dtype = dtype_for(case, run.workload, backend)
+        problem = session.problem(case.name, case.dims, case.regime, case.attributes, dtype, case.layout)
+        problems.append((problem, case.regime))
+    if backend is Backend.NUMBA:
+        for point in run.workload.shapes[backend]:
+            dtype = run.workload.dtypes[backend]
+            name = f"measured {point.label}"
+            problem = session.problem(name, point.dims, run.workload.regimes, point.attributes, dtype)
+            problems.append((problem, MIXED))
+    return problems
+
+
+def _one(run: Run, session: Session, problem: Problem, regime: str) -> None:
+    result = session.judge(problem)
+    _record(run, session, problem, regime, result)
+    if result.faults:
+        raise Refused(result.faults[0][0], *result.reasons)
+
+
+def _record(run: Run, session: Session, problem: Problem, regime: str, result: Checked) -> None:
+    honest = [answer.honest_error for answer in session.answer(problem).values()]
+    entry = CaseResult(
+        name=problem.name,
+        regime=regime,
+        dtype=problem.dtype,
+        passed=not result.faults,
+        worst_ratio=result.worst_ratio,
+        error=result.error,
+        baseline_error=max((error for error in honest if error is not None), default=None),
+        library_error=library_errors(run.spec, problem.inputs, problem.attributes),
+    )
+    run.correctness = Correctness((*run.correctness.cases, entry))

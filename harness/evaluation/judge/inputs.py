@@ -1,0 +1,43 @@
+"""Inputs of a problem from a secret seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.domain.vocabulary import Backend
+from harness.evaluation.buffers import dtype_of
+from harness.evaluation.judge.seeds import generator
+from harness.operators.base import Case, Dims, OperatorSpec, Workload
+from harness.operators.implementation import Tensors, load_implementation
+
+
+def make_inputs(
+    spec: OperatorSpec,
+    dims: Dims,
+    regimes: str | tuple[str, ...],
+    attributes: Mapping[str, float],
+    dtype: str,
+    seed: int,
+    *labels: object,
+) -> Tensors:
+    """Dense CPU tensors by argument name, quantised to ``dtype``; several regimes are mixed within one tensor.
+
+    Equal ``seed`` and ``labels`` give equal contents.
+    """
+    names = (regimes,) if isinstance(regimes, str) else tuple(regimes)
+    return load_implementation(spec).make_inputs(dims, names, dtype_of(dtype), generator(seed, *labels), attributes)
+
+
+def all_attributes(spec: OperatorSpec, given: Mapping[str, float]) -> dict[str, float]:
+    """``given`` completed by the declared defaults."""
+    return {attribute.name: attribute.default for attribute in spec.attributes} | dict(given)
+
+
+def cases_for(spec: OperatorSpec, backend: Backend) -> tuple[Case, ...]:
+    """The cases that run on ``backend`` here: Triton runs interpreted, on reduced shapes."""
+    return spec.interpret_cases if backend == Backend.TRITON else spec.cases
+
+
+def dtype_for(case: Case, workload: Workload, backend: Backend) -> str:
+    """The dtype of one case."""
+    return case.dtype or workload.dtypes[backend]

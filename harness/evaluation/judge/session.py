@@ -1,0 +1,134 @@
+"""The judge's open worker, kept from smoke to probes so that the candidate is compiled once for all of them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.domain.verdict import Reason
+from harness.domain.vocabulary import Backend, Outcome
+from harness.evaluation.buffers import Layout
+from harness.evaluation.judge.checking import Checked, check
+from harness.evaluation.judge.inputs import all_attributes, make_inputs
+from harness.evaluation.judge.lending import Collected, Lending
+from harness.evaluation.judge.oracle import Expected, InvalidReference, expect
+from harness.evaluation.judge.seeds import draw_seed
+from harness.evaluation.ports import Worker
+from harness.evaluation.run import Refused, Run
+from harness.operators.base import Dims
+from harness.operators.implementation import Tensors
+
+MODES = {Backend.NUMBA: "numba", Backend.TRITON: "triton-interpret"}
+CALL_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One concrete call: sizes, contents, attributes, dtype and layout."""
+
+    name: str
+    dims: Dims
+    inputs: Tensors
+    attributes: dict[str, float]
+    dtype: str
+    layout: Layout = "dense"
+
+
+class Session:
+    """A worker that holds the candidate, and the secret drawn after it was imported."""
+
+    def __init__(self, run: Run) -> None:
+        """Open a worker and import the candidate. Raises ``CandidateFault`` when that fails."""
+        self._run = run
+        self.worker = open_worker(run)
+        weakref.finalize(run, self.worker.close)
+
+    def problem(
+        self,
+        name: str,
+        dims: Dims,
+        regimes: str | tuple[str, ...],
+        attributes: Mapping[str, float],
+        dtype: str,
+        layout: Layout = "dense",
+    ) -> Problem:
+        """Inputs from the secret seed; ``name`` and the stage are the labels that contents derive from."""
+        run = self._run
+        if run.seed is None:
+            raise RuntimeError("inputs exist only after the candidate was imported and the seed was drawn")
+        complete = all_attributes(run.spec, attributes)
+        inputs = make_inputs(run.spec, dims, regimes, complete, dtype, run.seed, str(run.stage), name)
+        return Problem(name, dims, inputs, complete, dtype, layout)
+
+    def answer(self, problem: Problem) -> dict[str, Expected]:
+        """The oracle's answer. Raises ``Refused`` with ``invalid_reference`` when the reference fails."""
+        override = self._run.request.goal.limits.tolerance
+        relative = override.relative if override else None
+        try:
+            return expect(self._run.spec, problem.dims, problem.inputs, problem.attributes, problem.dtype, relative)
+        except InvalidReference as error:
+            reason = Reason(error.code, self._run.stage, error.text, case=problem.name)
+            raise Refused(Outcome.INVALID_REFERENCE, reason) from error
+
+    def judge(self, problem: Problem, worker: Worker | None = None) -> Checked:
+        """Call the candidate on ``problem`` and judge what it left; faults are returned, not raised."""
+        answers = self.answer(problem)
+        with self.lend(problem) as lending:
+            report = (worker or self.worker).call(lending.lent, problem.attributes)
+            self._note_scratch(report.scratch_bytes)
+            return check(lending, answers, self._run.stage, problem.name)
+
+    def outputs(self, problem: Problem) -> Collected:
+        """Call the candidate on ``problem`` and return copies of its outputs, guards checked.
+
+        Raises ``Refused`` when a guard band is broken.
+        """
+        with self.lend(problem) as lending:
+            self.worker.call(lending.lent, problem.attributes)
+            for outcome, reason in lending.broken_guards(self._run.stage, problem.name):
+                raise Refused(outcome, reason)
+            return lending.collect()
+
+    def lend(self, problem: Problem) -> Lending:
+        """Memory for one call."""
+        return Lending(self._run.spec, problem.inputs, problem.attributes, problem.dtype, problem.layout)
+
+    def close(self) -> None:
+        """Kill the worker; idempotent."""
+        self.worker.close()
+
+    def _note_scratch(self, scratch: int | None) -> None:
+        if scratch is not None:
+            peaks = self._run.clocks.setdefault("scratch_bytes_claimed", 0)
+            self._run.clocks["scratch_bytes_claimed"] = max(peaks, scratch)
+
+
+def open_worker(run: Run, *, bounds_checks: bool = False) -> Worker:
+    """A fresh process of the backend's mode with the candidate imported. Raises ``CandidateFault``."""
+    opener = run.open_workers(MODES[Backend(run.request.backend)])
+    worker = opener.open(
+        bounds_checks=bounds_checks, deadline_s=max(1.0, min(CALL_S, run.remaining_s)), options={"target": run.target}
+    )
+    try:
+        worker.load(run.source)
+    except BaseException:
+        worker.close()
+        raise
+    return worker
+
+
+def session_of(run: Run) -> Session:
+    """The open session of ``run``, opened now when there is none; the seed is drawn only after the import."""
+    if run.judging is None:
+        run.judging = Session(run)
+        if run.seed is None:
+            run.seed = draw_seed()
+    return run.judging
+
+
+def end_session(run: Run) -> None:
+    """Close the session of ``run`` if one is open."""
+    if run.judging is not None:
+        run.judging.close()
+        run.judging = None
