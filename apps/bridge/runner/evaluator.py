@@ -26,6 +26,7 @@ import psutil
 
 from apps.bridge.runner.processes import dies_with_parent, end_tree
 from apps.bridge.runner.responses import Response, ResponseInvalid, read_response
+from harness.hardware.cores import allowed
 
 START_ALLOWANCE_S = 60.0
 TICK_S = 0.25
@@ -34,7 +35,7 @@ STDERR_SHOWN = 2000
 EVALUATIONS_PER_CHILD = 100
 GROWN_BYTES = 900 * 1024 * 1024
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "CUDA_HOME",
-             "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "KERNELOPT_VAR")
+             "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "KERNELOPT_VAR", "KERNELOPT_CORES")
 PASSED_ON_PREFIX = "HARNESS_"
 
 
@@ -133,10 +134,16 @@ class Evaluator:
             self.close()
             self._folder = tempfile.TemporaryDirectory(prefix="kernelopt-evaluator-", ignore_cleanup_errors=True)
             home = Path(self._folder.name)
+            die_with_us, cores = dies_with_parent(), allowed()
+
+            def prepare() -> None:
+                die_with_us()
+                os.sched_setaffinity(0, cores)  # the evaluator divides the cores itself, whatever this process got
+
             with (home / "stderr.txt").open("wb") as errors:
                 self._child = subprocess.Popen(
                     self._command, cwd=self._project, env=clean_environment(home), stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE, stderr=errors, start_new_session=True, preexec_fn=dies_with_parent())
+                    stdout=subprocess.PIPE, stderr=errors, start_new_session=True, preexec_fn=prepare)
             os.set_blocking(self._child.stdout.fileno(), False)  # type: ignore[union-attr]
         assert self._folder is not None
         room = Path(self._folder.name) / f"evaluation-{uuid.uuid4().hex}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain.codec import check_schema, from_document
-from harness.domain.digest import digest_document
+from harness.domain.digest import digest_bytes
 from harness.domain.errors import DocumentError
 from harness.domain.samples import Samples
 from harness.domain.verdict import Verdict
@@ -23,10 +23,10 @@ class ResponseInvalid(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A verdict document and, where something was timed, its raw samples (both plain JSON values)."""
+    """A verdict document and, where something was timed, the exact bytes of its samples document."""
 
     verdict: dict[str, Any]
-    samples: dict[str, Any] | None
+    samples: bytes | None
 
 
 def read_response(path: Path, request: dict[str, Any]) -> Response:
@@ -53,30 +53,35 @@ def _check_subject(verdict: dict[str, Any], request: dict[str, Any]) -> None:
             raise ResponseInvalid(f"The verdict is about {name} {said!r}, but {asked!r} was asked. It was not kept.")
 
 
-def _read_samples(path: Path, verdict: dict[str, Any]) -> dict[str, Any] | None:
+def _read_samples(path: Path, verdict: dict[str, Any]) -> bytes | None:
     if verdict.get("samples") is None:
         if verdict["timing"] is not None:
             raise ResponseInvalid("The verdict shows times without the samples they come from. It was not kept.")
         return None
-    samples = _load(path.with_name(path.name + ".samples.json"), SAMPLES_LIMIT, "samples document")
+    data = _read(path.with_name(path.name + ".samples.json"), SAMPLES_LIMIT, "samples document")
+    if str(verdict["samples"]) != "blob:" + digest_bytes(data):
+        raise ResponseInvalid("The samples are not the ones that the verdict names by digest. Neither was kept.")
     try:
+        samples = json.loads(data)
         check_schema(samples, "samples")
         from_document(samples, Samples)
-    except (DocumentError, ValueError) as error:
+    except (DocumentError, ValueError, RecursionError) as error:
         raise ResponseInvalid(f"The samples cannot be read: {error}") from error
-    said = str(verdict["samples"]).removeprefix("blob:")
-    if digest_document(samples) not in (said, f"sha256:{said}"):
-        raise ResponseInvalid("The samples are not the ones that the verdict names by digest. Neither was kept.")
-    return samples
+    return data
 
 
-def _load(path: Path, limit: int, what: str) -> Any:
+def _read(path: Path, limit: int, what: str) -> bytes:
     try:
         size = path.stat().st_size
         if size > limit:
             raise ResponseInvalid(f"The {what} has {size} bytes, more than the {limit} allowed. It was not read.")
-        return json.loads(path.read_text("utf-8"))
+        return path.read_bytes()
     except OSError:
         raise ResponseInvalid(f"The evaluator left no {what}.") from None
+
+
+def _load(path: Path, limit: int, what: str) -> Any:
+    try:
+        return json.loads(_read(path, limit, what))
     except (ValueError, RecursionError) as error:
         raise ResponseInvalid(f"The {what} is not JSON: {error}") from None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from apps.bridge.runner.supervisor import ChildSpec
+from harness.hardware.cores import OVERRIDE, allowed, reserve
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -58,20 +59,21 @@ def check_port(host: str, port: int) -> None:
                               "Choose another one with --port (make run PORT=8001).") from None
 
 
-def quiet_cores() -> frozenset[int]:
-    """Cores for everything but timing: all except the last, which timed kernels have to themselves."""
-    cores = sorted(os.sched_getaffinity(0))
-    return frozenset(cores[:-1] or cores)
+def announce_cores() -> frozenset[int]:
+    """Tell the children which cores there are, so that all name the hardware alike however they are pinned, and
+    answer those that timing leaves free."""
+    os.environ.setdefault(OVERRIDE, ",".join(map(str, allowed())))
+    return frozenset(reserve().rest)
 
 
 def child_specs(*, host: str, port: int, manage: Path) -> list[ChildSpec]:
-    """The three children of ``serve``. The worker may use all cores: its timed processes are pinned to the last."""
-    python, quiet = sys.executable, quiet_cores()
+    """The three children of ``serve``, kept off the cores that timed kernels have to themselves."""
+    python, quiet = sys.executable, announce_cores()
     return [
         ChildSpec("web", (python, "-m", "daphne", "-v", "0", "-b", host, "-p", str(port),
                           "kernelopt_site.asgi:application"), quiet),
         ChildSpec("engine", (python, str(manage), "engine"), quiet),
-        ChildSpec("evalworker", (python, str(manage), "evalworker")),
+        ChildSpec("evalworker", (python, str(manage), "evalworker"), quiet),
     ]
 
 

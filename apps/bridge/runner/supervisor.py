@@ -51,14 +51,18 @@ class Child:
 
 
 class Supervisor:
-    """Starts children, restarts those that end, writes ``state_file`` every 2 s, ends all when asked to."""
+    """Starts children, restarts those that end, writes ``state_file`` every 2 s, ends all when asked to.
+
+    ``on_end`` is told the name and the sentence whenever a child ended unasked; it must not raise.
+    """
 
     def __init__(self, *, specs: Sequence[ChildSpec], folder: Path, state_file: Path,
-                 say: Callable[[str], None]) -> None:
+                 say: Callable[[str], None], on_end: Callable[[str, str], None] = lambda name, how: None) -> None:
         self.children = [Child(spec) for spec in specs]
         self._folder = folder
         self._state_file = state_file
         self._say = say
+        self._on_end = on_end
         self._stopping = False
         self._written = 0.0
 
@@ -125,6 +129,7 @@ class Supervisor:
         child.restarts += 1
         self._say(child.text)
         self._write_state(now)
+        self._on_end(child.spec.name, child.text)
 
     def _reap_strangers(self) -> None:
         """Orphans of killed children become ours: reap their corpses so that they do not pile up."""

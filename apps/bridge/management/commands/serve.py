@@ -11,10 +11,13 @@ from typing import Any
 from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.core.management.base import BaseCommand
+from django.db import DatabaseError, connection
 
 from apps.bridge.runner.preparation import prepare
 from apps.bridge.runner.site import LOOPBACK, CannotServe, answers, check_port, child_specs, hold_lock
 from apps.bridge.runner.supervisor import Supervisor
+from apps.campaigns.jobs.models import Worker
+from apps.campaigns.jobs.workers import worker_gone
 
 
 class Command(BaseCommand):
@@ -63,8 +66,18 @@ class Command(BaseCommand):
 
         supervisor = Supervisor(specs=child_specs(host=host, port=port, manage=settings.BASE_DIR / "manage.py"),
                                 folder=settings.BASE_DIR, state_file=settings.VAR_DIR / "run" / "serve.json",
-                                say=self._say)
+                                say=self._say, on_end=self._announce_end)
         supervisor.run(on_tick=announce)
+
+    def _announce_end(self, kind: str, how: str) -> None:
+        """Tell open pages; the children themselves report their return."""
+        try:
+            for row in Worker.objects.filter(kind=kind):
+                worker_gone(name=row.name, reason=how)
+        except DatabaseError as error:
+            self._say(f"The end of {kind} could not be written: {error}")
+        finally:
+            connection.close()
 
     def _say(self, text: str) -> None:
         sys.stdout.write(text + "\n")

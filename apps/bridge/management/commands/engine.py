@@ -1,0 +1,43 @@
+"""``manage.py engine``: moves campaigns on, sweeps the gate, keeps the git mirror."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from typing import Any
+
+from django.conf import settings
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand
+
+from apps.bridge.runner.engine_loop import EngineLoop, Errand
+from apps.bridge.runner.errands import MirrorErrand, beat, sweep
+from apps.bridge.runner.site import CannotServe, hold_lock
+from apps.campaigns.jobs.workers import worker_gone
+
+log = logging.getLogger(__name__)
+
+
+class Command(BaseCommand):
+    """One per installation on SQLite; leases let several share the campaigns."""
+
+    help = "Run the campaigns: engine steps, agents, the gate's sweep, the git mirror."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Work until SIGTERM or Ctrl-C."""
+        try:
+            lock = hold_lock(settings.VAR_DIR / "run" / "engine.lock", "The engine")
+        except CannotServe as problem:
+            raise CommandError(str(problem)) from problem
+        errands = [Errand("reporting itself", 3.0, beat), Errand("sweeping the gate", 1.0, sweep),
+                   Errand("mirroring promotions", 2.0, MirrorErrand(settings.VAR_DIR / "mirror"))]
+        if settings.DEMO:
+            from apps.bridge.runner.demo.director import direct
+
+            errands.append(Errand("running the demo", 1.0, direct))
+        loop = EngineLoop(errands=errands)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: loop.stopping.set())
+        with lock:
+            loop.run()
+            worker_gone(name="engine", reason="It was asked to end.")

@@ -1,0 +1,57 @@
+"""``manage.py evalworker``: takes evaluations from the queue for the device of this machine."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+from typing import Any
+
+from django.conf import settings
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand
+
+from apps.bridge import api
+from apps.bridge.runner.evaluator import Evaluator
+from apps.bridge.runner.processes import adopt_orphans
+from apps.bridge.runner.site import CannotServe, hold_lock
+from apps.bridge.runner.worker import EvaluationWorker
+from apps.campaigns.jobs.workers import worker_beat, worker_gone
+
+BACKENDS = ["numba", "triton"]
+COMMAND = "KERNELOPT_EVALUATE_COMMAND"
+"""Environment variable with another evaluator command line; tests of the machinery use it."""
+
+
+class Command(BaseCommand):
+    """One per device; a second one refuses to start while the first lives."""
+
+    help = "Evaluate kernels from the queue on this machine's device."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Work until SIGTERM or Ctrl-C."""
+        hardware = api.hardware_here()
+        name = f"evalworker:{hardware}"
+        try:
+            lock = hold_lock(settings.VAR_DIR / "run" / f"device-{hardware}.lock", f"A worker of {hardware}")
+        except CannotServe as problem:
+            raise CommandError(str(problem)) from problem
+
+        def beat(verdict: dict[str, Any] | None) -> bool:
+            facts: dict[str, Any] = {}
+            if verdict is not None:
+                isolation = verdict["evaluator"]["isolation"]
+                facts = {"isolation": isolation["level"], "proved": isolation["proved"],
+                         "environment": verdict["environment"]}
+            row = worker_beat(name=name, kind="evalworker", hardware=hardware, backends=BACKENDS,
+                              evaluator_version=api.evaluator_version(), **facts)
+            return not row.draining
+
+        adopt_orphans()
+        evaluator = Evaluator(project=settings.BASE_DIR, command=shlex.split(os.environ.get(COMMAND, "")) or None)
+        worker = EvaluationWorker(evaluator=evaluator, hardware=hardware, backends=BACKENDS, beat=beat)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: worker.stopping.set())
+        with lock:
+            worker.run()
+            worker_gone(name=name, reason="It was asked to end.")

@@ -1,0 +1,41 @@
+"""Small recurring duties of the engine process."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from apps.bridge.runner.mirror import mirror_repair
+from apps.campaigns.jobs.workers import worker_beat
+from apps.kernels.models import Promotion
+from apps.reviews.services import gate_sweep
+
+log = logging.getLogger(__name__)
+
+
+def beat() -> None:
+    """Report the engine alive."""
+    worker_beat(name="engine", kind="engine")
+
+
+def sweep() -> None:
+    """Stale requests, finished verifications, lapsed spot checks."""
+    gate_sweep()
+
+
+@dataclass
+class MirrorErrand:
+    """Repairs the mirror at the first call and whenever a promotion was added; rows are never touched."""
+
+    folder: Path
+    _seen: int | None = None
+
+    def __call__(self) -> None:
+        """Compare, and repair when something is new."""
+        newest = Promotion.objects.order_by("-id").values_list("id", flat=True).first() or 0
+        if newest != self._seen:
+            changed = mirror_repair(self.folder)
+            self._seen = newest
+            if changed:
+                log.info("The git mirror in %s was brought in line: %d refs.", self.folder, changed)
