@@ -16,6 +16,8 @@ import triton.language as tl
 from torch.overrides import TorchFunctionMode
 from triton.runtime import interpreter as triton_interpreter
 
+from harness.backends.triton import interpreted_libdevice
+from harness.backends.triton.properties import device_properties, driver_properties
 from harness.backends.triton.targets import Target
 
 
@@ -37,7 +39,8 @@ def install(target: Target) -> None:
         return native(self, _as_float(a), _as_float(b), d, *rest)
 
     builder.create_dot = create_dot
-    properties = _properties(target)
+    interpreted_libdevice.install()
+    properties = device_properties(target)
     cuda = torch.cuda
     for name, answer in {
         "is_available": lambda: True, "device_count": lambda: 1, "current_device": lambda: 0,
@@ -50,12 +53,6 @@ def install(target: Target) -> None:
     torch.Tensor.device = property(lambda self: torch.device("cuda", 0))
     torch.Tensor.is_cuda = property(lambda self: True)
     triton.runtime.driver.set_active(_Driver(target))
-
-
-def _properties(target: Target) -> Any:
-    from harness.backends.triton.properties import device_properties
-
-    return device_properties(target)
 
 
 def _as_float(handle: Any) -> Any:
@@ -74,8 +71,6 @@ class _Driver:
 
     def get_device_properties(self, device: int = 0) -> dict[str, int]:
         """As the native driver's dictionary."""
-        from harness.backends.triton.properties import driver_properties
-
         return driver_properties(self._target)
 
     def get_current_device(self) -> int:

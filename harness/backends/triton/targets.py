@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from harness.domain.errors import UsageError
@@ -62,7 +63,18 @@ _H200 = Target(
     bus_bits=6_016,
 )
 
-TARGETS = {_H200.name: _H200}
+# From the tuning guides (shared memory, registers, warps) and the datasheets, not queried: memory is nominal.
+_H100 = dataclasses.replace(
+    _H200, name="nvidia-h100", title="NVIDIA H100", l2_bytes=52_428_800, memory_bytes=80_000_000_000,
+    memory_clock_khz=2_619_000, bus_bits=5_120,
+)
+_A100 = dataclasses.replace(
+    _H200, name="nvidia-a100", title="NVIDIA A100", capability=80, multiprocessors=108, shared_optin=166_912,
+    shared_per_sm=167_936, l2_bytes=41_943_040, memory_bytes=80_000_000_000, clock_khz=1_410_000,
+    memory_clock_khz=1_593_000, bus_bits=5_120,
+)
+
+TARGETS = {target.name: target for target in (_H200, _H100, _A100)}
 DEFAULT_TARGET = _H200.name
 
 

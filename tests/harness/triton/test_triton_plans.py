@@ -26,9 +26,12 @@ def test_arguments_in_the_binary_s_order_with_two_implicit_pointers(record):
     assert launch["function"] == "_scale"
     assert launch["grid"] == [4, 1, 1]
     assert launch["args"] == [
-        {"buffer": 0, "offset": 0}, {"buffer": 2, "offset": 0},
+        {"buffer": 0, "offset": 0},
+        {"buffer": 2, "offset": 0},
         {"scalar": "fp32", "hex": struct.pack("<f", 2.5).hex()},
-        {"scalar": "i32", "hex": struct.pack("<i", 64 * 256).hex()}, {"null": True}, {"null": True},
+        {"scalar": "i32", "hex": struct.pack("<i", 64 * 256).hex()},
+        {"null": True},
+        {"null": True},
     ]
     assert launch["constants"] == {"BLOCK": 256}
     assert launch["divisible"] == {"x_ptr": 16, "out_ptr": 16, "n": 16}
@@ -46,8 +49,21 @@ def test_every_scalar_kind_none_bool_one_and_a_nested_tuple(record):
     body = "_many[(1,)](out, None, True, 1, 7, 1 << 40, -3, math.nan, 1.5, 1.0, 2.0, (x, 5))"
     (launch,) = launches(record(candidate(body, before)))
     kinds = [arg.get("scalar", "pointer") for arg in launch["args"]]
-    assert kinds == ["pointer", "u1", "i32", "i64", "i32", "fp32", "fp16", "bf16", "fp64", "pointer", "i32", "pointer",
-                     "pointer"]
+    assert kinds == [
+        "pointer",
+        "u1",
+        "i32",
+        "i64",
+        "i32",
+        "fp32",
+        "fp16",
+        "bf16",
+        "fp64",
+        "pointer",
+        "i32",
+        "pointer",
+        "pointer",
+    ]
     values = [arg.get("hex") for arg in launch["args"]]
     assert values[1:5] == ["01", "07000000", struct.pack("<q", 1 << 40).hex(), struct.pack("<i", -3).hex()]
     assert values[6:9] == ["003e", "803f", struct.pack("<d", 2.0).hex()]
@@ -56,8 +72,11 @@ def test_every_scalar_kind_none_bool_one_and_a_nested_tuple(record):
 
 
 def test_an_unaligned_base_loses_its_divisibility(record):
-    given = [argument("x", "input", "float32", (64, 256), offset=1), argument("lens", "input", "int32", (64,)),
-             argument("out", "output", "float32", (64, 256))]
+    given = [
+        argument("x", "input", "float32", (64, 256), offset=1),
+        argument("lens", "input", "int32", (64,)),
+        argument("out", "output", "float32", (64, 256)),
+    ]
     (launch,) = launches(record(candidate(COPY), given))
     assert launch["args"][0] == {"buffer": 0, "offset": 4}
     assert launch["divisible"] == {"out_ptr": 16, "n": 16}
@@ -130,7 +149,15 @@ def test_host_descriptor_is_a_tensor_map_with_shape_and_strides(record):
     assert (tensormap["buffer"], tensormap["offset"], tensormap["box"]) == (0, 8 * 1024, [16, 16])
     assert (tensormap["shape"], tensormap["strides"], tensormap["element_bytes"]) == ([56, 256], [256, 1], 4)
     assert [arg.get("scalar", "other") for arg in launch["args"]] == [
-        "other", "i32", "i32", "i64", "i64", "other", "other", "other"]
+        "other",
+        "i32",
+        "i32",
+        "i64",
+        "i64",
+        "other",
+        "other",
+        "other",
+    ]
 
 
 @pytest.mark.parametrize("name", registry.NAMES)

@@ -29,8 +29,10 @@ MATMUL = """
             total = tl.dot(left, right, total)
         tl.store(c + m[:, None] * 4096 + n[None, :], total.to(tl.bfloat16))
     """
-SQUARE = [argument(name, kind, "bfloat16", (4096, 4096))
-          for name, kind in (("x", "input"), ("lens", "input"), ("out", "output"))]
+SQUARE = [
+    argument(name, kind, "bfloat16", (4096, 4096))
+    for name, kind in (("x", "input"), ("lens", "input"), ("out", "output"))
+]
 
 
 def matmul(bm: int, bn: int, bk: int, **options: int) -> str:
@@ -87,11 +89,14 @@ def test_half_a_megabyte_of_shared_memory_is_infeasible_with_numbers(record):
 
 
 @pytest.mark.sandbox
-@pytest.mark.parametrize(("line", "word"), [
-    ("tl.device_print('x', total)", "print"),
-    ("tl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r', [kk], tl.int32, True, 1)", "assembly"),
-    ("tl.store((k.to(tl.int64) + 4096).to(tl.pointer_type(tl.float32)), 1.0)", "pointer made from an integer"),
-])
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("tl.device_print('x', total)", "print"),
+        ("tl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r', [kk], tl.int32, True, 1)", "assembly"),
+        ("tl.store((k.to(tl.int64) + 4096).to(tl.pointer_type(tl.float32)), 1.0)", "pointer made from an integer"),
+    ],
+)
 def test_operations_that_plans_may_not_hold(record, compiler, line, word):
     before = MATMUL.replace("        tl.store(c", f"        value = {line}\n        tl.store(c")
     if "asm" in line:
@@ -105,10 +110,10 @@ def test_operations_that_plans_may_not_hold(record, compiler, line, word):
 
 FORGED = {
     "a spelling in escapes": '"tt.elementwise_inline\\5Fasm"(%0) <{asm_string = "exit;", constraints = "=r,r", '
-                             "packed_element = 1 : i32, pure = false}> : (i32) -> i32",
-    "machine level operations": "llvm.inline_asm has_side_effects \"exit;\", \"\" : () -> ()",
+    "packed_element = 1 : i32, pure = false}> : (i32) -> i32",
+    "machine level operations": 'llvm.inline_asm has_side_effects "exit;", "" : () -> ()',
     "a foreign library": 'tt.extern_elementwise %0 {libname = "mine", libpath = "/tmp/mine.bc", pure = true, '
-                         'symbol = "f"} : (i32) -> i32',
+    'symbol = "f"} : (i32) -> i32',
 }
 
 
@@ -116,8 +121,10 @@ FORGED = {
 def test_forged_ir_is_refused(compiler, name):
     operation = FORGED[name]
     result = "" if operation.startswith("llvm") else "%1 = "
-    text = ("module {\n  tt.func public @k(%arg0: !tt.ptr<i32>) {\n    %0 = tt.get_program_id x : i32\n"
-            f"    {result}{operation}\n    tt.return\n  }}\n}}\n")
+    text = (
+        "module {\n  tt.func public @k(%arg0: !tt.ptr<i32>) {\n    %0 = tt.get_program_id x : i32\n"
+        f"    {result}{operation}\n    tt.return\n  }}\n}}\n"
+    )
     (facts,) = compiler.compile([KernelSource(text, "ttir", {"num_warps": 4})])
     assert facts.problem == "refused", facts
 
@@ -146,16 +153,18 @@ def test_forged_plans_are_recognised(record):
         return {**document, **changes}
 
     for wrong in (
-        forged(target="cuda:80"), forged(steps=document["steps"] * 300), forged(buffers=document["buffers"][:2]),
+        forged(target="cuda:80"),
+        forged(steps=document["steps"] * 300),
+        forged(buffers=document["buffers"][:2]),
         forged(buffers=[{**document["buffers"][0], "kind": "output"}, *document["buffers"][1:]]),
         forged(steps=[{"fill": {"buffer": 0, "offset": 0, "bytes": 4, "pattern": "00"}}]),
         forged(steps=[{"fill": {"buffer": 2, "offset": 0, "bytes": 1 << 40, "pattern": "00"}}]),
         forged(steps=[{"fill": {"buffer": 9, "offset": 0, "bytes": 4, "pattern": "00"}}]),
-        {"plan": 1}, None,
+        {"plan": 1},
+        None,
     ):
         with pytest.raises(PlanForged):
             read_plan(wrong, SQUARE, "cuda:90")
-
 
 
 def test_occupancy_takes_the_lowest_of_its_limits():
