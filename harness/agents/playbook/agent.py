@@ -121,8 +121,10 @@ def _turn(context: AgentContext, move: Move) -> Hypothesis | None:
     hypothesis = move.hypothesis(context)
     if not turns:
         return hypothesis
-    if len(turns) >= TURNS_PER_STRATEGY or context.incumbent_round <= turns[-1].round or turns[-1].verdict.faster:
+    last = turns[-1]
+    undecided = last.verdict.passed and not last.verdict.faster  # what was refused once is refused again
+    if len(turns) >= TURNS_PER_STRATEGY or context.incumbent_round <= last.round or not undecided:
         return None
-    text = f"{hypothesis.text} It brought nothing in round {turns[-1].round}, on another incumbent."
+    text = f"{hypothesis.text} It brought nothing in round {last.round}, on another incumbent."
     return Hypothesis(f"{move.key}@{context.incumbent_round}", hypothesis.direction, hypothesis.function, text,
                       hypothesis.evidence, round(hypothesis.expected_gain / 2, 3))

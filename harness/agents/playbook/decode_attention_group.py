@@ -1,9 +1,15 @@
-"""Decode attention with the query heads of a group sharing every key and value: the heavy rewrite."""
+"""Decode attention with the query heads of a group sharing every key and value: the heavy rewrite, and what may follow
+it inside its own body."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from harness.agents.playbook import edit
-from harness.agents.playbook.numba_common import RELAXED
+from harness.agents.playbook import numba_common as common
+from harness.agents.playbook.move import Move
+from harness.agents.protocol import AgentContext
+from harness.domain.vocabulary import Direction, Tier
 
 KERNEL = '''\
 @numba.njit({options})
@@ -103,7 +109,76 @@ def run(q, k_cache, v_cache, seq_lens, out, *, scale):
 
 def grouped(source: str, name: str) -> str:
     """``source`` with its kernel and ``run`` replaced by the grouped form, with a vectorisable exponential beside."""
-    kernel = KERNEL.replace("{name}", name).replace("{options}", RELAXED)
+    kernel = KERNEL.replace("{name}", name).replace("{options}", common.RELAXED)
     changed = edit.replace_function(source, name, kernel)
     changed = edit.replace_function(changed, "run", RUN.replace("{name}", name))
     return edit.insert_before(changed, name, EXP)
+
+
+def _edit(name: str, old: str, new: str) -> Callable[[AgentContext], str | None]:
+    """A transform that replaces ``old`` by ``new`` in the grouped body."""
+    def transform(context: AgentContext) -> str | None:
+        source = context.incumbent.source
+        body = edit.body_text(source, name)
+        if not is_grouped(source, name) or old not in body:
+            return None
+        return edit.replace_body(source, name, body.replace(old, new))
+    return transform
+
+
+def is_grouped(source: str, name: str) -> bool:
+    """Whether the kernel has the grouped form."""
+    return "member" in edit.body_text(source, name)
+
+
+def _eight(name: str) -> Callable[[AgentContext], str | None]:
+    def transform(context: AgentContext) -> str | None:
+        source = context.incumbent.source
+        body = edit.body_text(source, name)
+        if not is_grouped(source, name) or "v4" in body:
+            return None
+        more = range(4, 8)
+        loads = "".join(f"                v{i} = v_cache[item, position + {i}, source]\n" for i in more)
+        shares = "".join(f"                    s{i} = scores[member, position + {i}]\n" for i in more)
+        terms = " + ".join(f"s{i} * v{i}[column]" for i in more)
+        line = "                v3 = v_cache[item, position + 3, source]\n"
+        share = "                    s3 = scores[member, position + 3]\n"
+        sweep = "s0 * v0[column] + s1 * v1[column] + s2 * v2[column] + s3 * v3[column]"
+        body = body.replace("fours = length - length % 4", "eights = length - length % 8")
+        body = body.replace("range(0, fours, 4)", "range(0, eights, 8)")
+        body = body.replace("range(fours, length)", "range(eights, length)")
+        body = body.replace(line, line + loads).replace(share, share + shares)
+        body = body.replace(sweep, sweep + f"\n                        target[column] += {terms}")
+        return edit.replace_body(source, name, body)
+    return transform
+
+
+def _threads(name: str) -> Callable[[AgentContext], str | None]:
+    def transform(context: AgentContext) -> str | None:
+        source = context.incumbent.source
+        body = edit.body_text(source, name)
+        if not is_grouped(source, name) or "prange" in body:
+            return None
+        own = "    for item in numba.prange(batch):\n        scores = np.empty((group, k_cache.shape[1]), np.float32)\n"
+        changed = edit.replace_body(source, name, body.replace("    for item in range(batch):\n", own))
+        return edit.set_decorator(changed, name, common.njit(*common.parallel_options(source, name)))
+    return transform
+
+
+def group_moves(context: AgentContext, name: str) -> list[Move]:
+    """Strategies that apply once the kernel has the grouped form."""
+    return [
+        Move("group-one-reciprocal", Direction.PRECISION, name, Tier.MEDIUM,
+             "Divide once per head and multiply every probability by the reciprocal.", "one reciprocal per head",
+             0.1, 0.05, _edit(name, "                for position in range(length):\n"
+                                    "                    row[position] /= total\n",
+                              "                inverse = np.float32(1.0) / total\n"
+                              "                for position in range(length):\n"
+                              "                    row[position] *= inverse\n")),
+        Move("group-eight-rows", Direction.PIPELINING, name, Tier.MEDIUM,
+             "Take eight value rows per sweep instead of four. Risk: more live registers than the machine has.",
+             "eight value rows per sweep", 0.1, 0.06, _eight(name)),
+        Move("group-threads", Direction.OCCUPANCY, name, Tier.MEDIUM, common.thread_text(context),
+             "sequences spread over threads with prange", 1.0, common.thread_gain(context), _threads(name),
+             evidence="hardware.threads"),
+    ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from harness.agents.playbook import edit
 from harness.agents.playbook import numba_common as common
-from harness.agents.playbook.decode_attention_group import grouped
+from harness.agents.playbook.decode_attention_group import group_moves, grouped, is_grouped
 from harness.agents.playbook.move import Move
 from harness.agents.protocol import AgentContext
 from harness.domain.vocabulary import Direction, Tier
@@ -128,7 +128,7 @@ def render(wanted: Features) -> str:
 
 def _fits(source: str) -> bool:
     return (common.has(source, NAME, "q", "k_cache", "v_cache", "seq_lens", "out", "scores", "scale", "block")
-            and "member" not in edit.body_text(source, NAME))
+            and not is_grouped(source, NAME))
 
 
 def _feature(change: Callable[[Features], Features], options: tuple[str, ...] | None = None,
@@ -151,13 +151,21 @@ def _relaxed(context: AgentContext) -> str | None:
 
 def _full_fastmath(context: AgentContext) -> str | None:
     source = context.incumbent.source
-    if not _fits(source) or not common.relaxed(source, NAME) or common.FULL in edit.decorator(source, NAME):
+    if not common.relaxed(source, NAME) or common.FULL in edit.decorator(source, NAME):
         return None
     return edit.set_decorator(source, NAME, common.njit(common.FULL))
 
 
 def _grouped(context: AgentContext) -> str | None:
     return grouped(context.incumbent.source, NAME) if _fits(context.incumbent.source) else None
+
+
+def _threads(context: AgentContext) -> str | None:
+    source = context.incumbent.source
+    if not _fits(source) or features(source).parallel:
+        return None
+    changed = edit.replace_body(source, NAME, render(replace(features(source), rows=True, parallel=True)))
+    return edit.set_decorator(changed, NAME, common.njit(*common.parallel_options(source, NAME)))
 
 
 def moves(context: AgentContext) -> list[Move]:
@@ -190,8 +198,8 @@ def moves(context: AgentContext) -> list[Move]:
              "numeric mode fastmath=True", 0.1, 0.03, _full_fastmath),
         Move("threads", Direction.OCCUPANCY, NAME, Tier.MEDIUM, common.thread_text(context),
              "sequences spread over threads with prange", 1.0, common.thread_gain(context),
-             _feature(lambda f: replace(f, rows=True, parallel=True), ("parallel=True", common.RELAXED)),
-             evidence="hardware.threads"),
+             _threads, evidence="hardware.threads"),
+        *group_moves(context, NAME),
         *common.block_moves(context, NAME, (256, 64, 16, 1024), what="fewer rescalings of the running output, more "
                             "scores per vectorised loop", reach=0.2, most=0.12 if inlined else 0.08, applies=_fits),
     ]

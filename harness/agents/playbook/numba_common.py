@@ -25,6 +25,12 @@ def relaxed(source: str, function: str) -> bool:
     return "reassoc" in edit.decorator(source, function) or FULL in edit.decorator(source, function)
 
 
+def parallel_options(source: str, function: str) -> tuple[str, ...]:
+    """The decorator's options for threads: ``parallel=True`` beside the numeric mode the function already has."""
+    mode = FULL if FULL in edit.decorator(source, function) else RELAXED if relaxed(source, function) else None
+    return ("parallel=True",) if mode is None else ("parallel=True", mode)
+
+
 def has(source: str, function: str, *names: str) -> bool:
     """Whether the function exists and takes at least these arguments: otherwise a template would not fit it."""
     return set(names) <= set(edit.argument_names(source, function))

@@ -1,7 +1,7 @@
 """Strategies for rms_norm on numba.
 
-A body is rendered from four features: how the row is summed (``indexed`` as shipped, ``views``, ``plain``), the order
-of rows (``rows``, ``ahead``, ``pairs``, ``parallel``), the numeric mode, and nothing else; each strategy changes one.
+Bodies differ in how a row is summed (BLOCK lanes as shipped, row views, one plain loop, halves, blocks), in the order
+of rows and in the numeric mode; each strategy changes one of these.
 """
 
 from __future__ import annotations
@@ -72,6 +72,26 @@ PAIRS = """\
             lower[col] = second[col] * rescale * weight[col]
             upper[col] = first[col] * scale * weight[col]
 """
+STREAMS = """\
+        half = cols // 2
+        total = np.float32(0.0)
+        other = np.float32(0.0)
+        for col in range(half):
+            total += source[col] * source[col]
+            other += source[half + col] * source[half + col]
+        for col in range(2 * half, cols):
+            total += source[col] * source[col]
+        total += other
+"""
+BLOCKED = """\
+        total = np.float32(0.0)
+        for start in range(0, cols, block):
+            chunk = source[start : start + block]
+            part = np.float32(0.0)
+            for lane in range(chunk.size):
+                part += chunk[lane] * chunk[lane]
+            total += part
+"""
 COLUMNS = """\
 @numba.njit({options})
 def _mean_squares(x, scales, eps):
@@ -100,9 +120,11 @@ def run(x, weight, out, *, eps):
 """
 
 
-def _rows(reduce: str, loop: str = "range") -> str:
-    whole = "    whole = cols - cols % block\n" if "whole" in reduce else ""
-    return (f"    rows, cols = x.shape\n{whole}    for row in {loop}(rows):\n"
+def _rows(reduce: str, *, threads: bool = False) -> str:
+    lanes = "partial" in reduce
+    whole = "    whole = cols - cols % block\n" if lanes else ""
+    own = "        partial = np.empty(block, np.float32)\n" if lanes and threads else ""  # none shared between threads
+    return (f"    rows, cols = x.shape\n{whole}    for row in {'numba.prange' if threads else 'range'}(rows):\n{own}"
             f"        source = x[row]\n        target = out[row]\n{reduce}{SCALE}")
 
 
@@ -125,6 +147,25 @@ def _body(build: Callable[[str], str | None], options: tuple[str, ...] | None = 
         changed = edit.replace_body(source, NAME, body)
         return changed if options is None else edit.set_decorator(changed, NAME, common.njit(*options))
     return transform
+
+
+def _blocked(context: AgentContext) -> str | None:
+    source = context.incumbent.source
+    if not _fits(source) or _lanes(source) or "part" in edit.body_text(source, NAME):
+        return None
+    return edit.set_params(edit.replace_body(source, NAME, _rows(BLOCKED)), {"BLOCK": 512})
+
+
+def _tiled(source: str) -> bool:
+    return _lanes(source) or "part" in edit.body_text(source, NAME)
+
+
+def _threads(context: AgentContext) -> str | None:
+    source = context.incumbent.source
+    if not _fits(source) or "prange" in edit.body_text(source, NAME):
+        return None
+    changed = edit.replace_body(source, NAME, _rows(VIEWS if _lanes(source) else PLAIN, threads=True))
+    return edit.set_decorator(changed, NAME, common.njit(*common.parallel_options(source, NAME)))
 
 
 def _full_fastmath(context: AgentContext) -> str | None:
@@ -167,18 +208,25 @@ def moves(context: AgentContext) -> list[Move]:
              "Normalise two rows at a time, so that every weight is loaded once for both.",
              "two rows share each weight load", 0.25, 0.08,
              _body(lambda s: PAIRS if not _lanes(s) and "second" not in edit.body_text(s, NAME) else None)),
+        Move("two-streams", Direction.VECTORISATION, NAME, Tier.MEDIUM,
+             "Sum the two halves of a row side by side: two independent chains of additions hide more latency.",
+             "two half rows summed side by side", 0.2, 0.05,
+             _body(lambda s: _rows(STREAMS) if not _lanes(s) and "half" not in edit.body_text(s, NAME) else None)),
+        Move("blocked-sum", Direction.TILING, NAME, Tier.MEDIUM,
+             "Sum in blocks of 512 columns and add the blocks: shorter chains, smaller rounding error, and BLOCK "
+             "matters again.",
+             "two-level sum over blocks of 512", 0.2, 0.04, _blocked),
         Move("full-fastmath", Direction.PRECISION, NAME, Tier.MEDIUM,
              "Also assume that no NaN and no infinity occurs, which frees the compiler once more. Risk: rows that hold "
              "them must still come out right.",
              "numeric mode fastmath=True", 0.1, 0.03, _full_fastmath),
         Move("threads", Direction.OCCUPANCY, NAME, Tier.MEDIUM, common.thread_text(context),
              "rows spread over threads with prange", 1.0, common.thread_gain(context),
-             _body(lambda s: _rows(PLAIN, "numba.prange") if "prange" not in edit.body_text(s, NAME) else None,
-                   ("parallel=True", common.RELAXED)), evidence="hardware.threads"),
+             _threads, evidence="hardware.threads"),
         Move("column-blocks", Direction.LAYOUT, NAME, Tier.HEAVY,
              "Scale column block by column block over all rows, so that a block of weights stays in registers. Costs "
              "a second sweep over x from memory.",
              "two kernels: sums first, then column blocks", 0.1, 0.05, _columns),
-        *common.block_moves(context, NAME, (64, 32, 16, 128, 256), what="more independent partial sums hide the "
-                            "latency of the addition", reach=0.3 if not relaxed else 0.05, most=0.25, applies=_lanes),
+        *common.block_moves(context, NAME, (64, 32, 16, 128, 256, 1024), what="more independent partial sums hide the "
+                            "latency of the addition", reach=0.3 if not relaxed else 0.05, most=0.25, applies=_tiled),
     ]

@@ -183,6 +183,14 @@ def _online(context: AgentContext) -> str | None:
     return edit.replace_body(source, NAME, ONLINE) if _fits(source) else None
 
 
+def _threads(context: AgentContext) -> str | None:
+    source = context.incumbent.source
+    if not _fits(source) or features(source).parallel:
+        return None
+    changed = edit.replace_body(source, NAME, render(replace(features(source), parallel=True)))
+    return edit.set_decorator(changed, NAME, common.njit(*common.parallel_options(source, NAME)))
+
+
 def moves(context: AgentContext) -> list[Move]:
     """All strategies in the order in which an expert would think of them."""
     plain = (common.RELAXED,)
@@ -213,8 +221,7 @@ def moves(context: AgentContext) -> list[Move]:
              "running maximum and sum over blocks", 0.1, 0.08, _online, evidence="profile.passes"),
         Move("threads", Direction.OCCUPANCY, NAME, Tier.MEDIUM, common.thread_text(context),
              "rows spread over threads with prange", 1.0, common.thread_gain(context),
-             _feature(lambda f: replace(f, parallel=True, plain=True), ("parallel=True", common.RELAXED)),
-             evidence="hardware.threads"),
+             _threads, evidence="hardware.threads"),
         *common.block_moves(context, NAME, (64, 32, 128, 256, 8), what="wider blocks amortise the loop overhead of the "
                             "partial results", reach=0.1, most=0.06, applies=_blocked),
     ]
