@@ -92,15 +92,14 @@ class Candidate:
         return {"claimed_s": claimed, "scratch_bytes": scratch}
 
     def _lend_ring(self, document: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Map a ring of slots for timing and touch every page of it."""
-        self._slots.clear()
-        self._channel.release()
+        """Map slots for timing; the first part of a ring (``fresh``) replaces the ring before it."""
+        if document["fresh"]:
+            self._slots.clear()
+            self._channel.release()
         flat = self._arrays([item for slot in document["slots"] for item in slot], fds)
         per_slot = len(document["slots"][0])
-        self._slots = [tuple(flat[at : at + per_slot]) for at in range(0, len(flat), per_slot)]
+        self._slots += [tuple(flat[at : at + per_slot]) for at in range(0, len(flat), per_slot)]
         self._keywords = document["attributes"]
-        for array in flat:
-            array.max()
         return {"ok": True}
 
     def _batch(self, document: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -128,12 +127,16 @@ class Candidate:
         for item in described:
             dtype = np.dtype(item["dtype"])
             strides = [stride * dtype.itemsize for stride in item["strides"]]
-            arrays.append(np.ndarray(item["shape"], dtype, memory[item["fd"]], item["offset"], strides))
+            array = np.ndarray(item["shape"], dtype, memory[item["fd"]], item["offset"], strides)
+            array.flags.writeable = item["kind"] == "output"
+            arrays.append(array)
         return arrays
 
 
 def _ones(np: Any, item: dict[str, Any]) -> Any:
-    return np.ones(item["shape"], item["dtype"])
+    array = np.ones(item["shape"], item["dtype"])
+    array.flags.writeable = item["kind"] == "output"  # a read-only array is another type to numba
+    return array
 
 
 def worded(error: BaseException) -> dict[str, Any]:

@@ -55,8 +55,8 @@ def _elements(spec: OperatorSpec, case: Case) -> list[int]:
 def compile_request(spec: OperatorSpec, case: Case) -> dict[str, Any]:
     """The ``compile`` request for ``case``: shapes, dtypes and attributes in signature order."""
     arrays = [
-        {"shape": [case.dims[dim] for dim in argument.dims], "dtype": argument.dtype or "float32"}
-        for argument in spec.arguments
+        {"kind": a.kind, "shape": [case.dims[dim] for dim in a.dims], "dtype": a.dtype or "float32"}
+        for a in spec.arguments
     ]
     attributes = {attribute.name: attribute.default for attribute in spec.attributes} | dict(case.attributes)
     return {"op": "compile", "arrays": arrays, "attributes": attributes}

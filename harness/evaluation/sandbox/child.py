@@ -50,7 +50,8 @@ class Channel:
         sealed = bool(fcntl.fcntl(fd, F_GET_SEALS) & F_SEAL_WRITE)
         protection = mmap.PROT_READ | (0 if sealed else mmap.PROT_WRITE)
         address = reserve + GUARD
-        linux.mmap(address, size, protection, mmap.MAP_SHARED | linux.MAP_FIXED, fd)
+        flags = mmap.MAP_SHARED | linux.MAP_FIXED | linux.MAP_POPULATE  # page faults are not the kernel's time
+        linux.mmap(address, size, protection, flags, fd)
         os.close(fd)
         self._notes.guard(reserve, address)
         self._notes.guard(address + size, address + size + GUARD)

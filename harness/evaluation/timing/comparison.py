@@ -28,7 +28,7 @@ SEED = 20_261_129
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The answer for one opponent. ``noise`` is the A/A half-width, ``margin`` what an interval must clear, fractions."""
+    """The answer for one opponent. Fractions: ``noise``, the A/A half-width; ``margin``, what an interval must clear."""
 
     comparison: Comparison
     overall: Ratio

@@ -1,0 +1,107 @@
+"""From a session's record to samples, and from samples to the figures of a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.domain.samples import PairedRound, Samples, ShapeSamples
+from harness.domain.verdict import Ratio, ShapeTiming, Timing
+from harness.domain.vocabulary import Evidence
+from harness.evaluation.timing.comparison import candidate_rounds, cv_of, noise_of, pooled
+from harness.evaluation.timing.session import Record, ShapeRecord
+from harness.evaluation.timing.sides import AGAIN, CANDIDATE
+from harness.evaluation.timing.statistics import median, quantile, robust_cv
+from harness.operators.base import ShapePoint
+
+SUSPICIOUS_SHARE, IMPOSSIBLE_SHARE = 0.95, 0.90
+"""A time below these shares of the roof's floor is suspicious, or refused."""
+CLAIM_TOLERANCE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one call of a shape has to do: bytes, operations, and the seconds no honest call can beat."""
+
+    bytes: int
+    flops: int
+    floor_s: float
+
+
+def samples_of(record: Record, points: tuple[ShapePoint, ...], roles: Mapping[str, str], control: str) -> Samples:
+    """Paired samples by role. ``roles`` maps each role to the side that held its kernel; ``control`` is the side that
+    ``again`` is a second process of."""
+    shapes = []
+    for point in points:
+        shape = record.shapes[point.label]
+        first = {side: tuple(values) for side, values in record.first_calls.items()}
+        named = {CANDIDATE: CANDIDATE, **roles}
+        shapes.append(ShapeSamples(
+            shape=point.label, weight=point.weight,
+            versus={role: _paired(shape, side, CANDIDATE) for role, side in roles.items()},
+            aa=_paired(shape, control, AGAIN), cold=tuple(shape.cold), first_call=median(first[CANDIDATE]),
+            hot={name: tuple(shape.hot[side]) for name, side in named.items()},
+            first_calls={name: first[side] for name, side in named.items()},
+        ))
+    return Samples(tuple(shapes))
+
+
+def _paired(shape: ShapeRecord, other: str, mine: str) -> tuple[PairedRound, ...]:
+    return tuple(PairedRound(a, b) for a, b in zip(shape.rounds[other], shape.rounds[mine], strict=True))
+
+
+def timing_of(samples: Samples, work: Mapping[str, Work], *, evidence: Evidence, longer: bool) -> Timing:
+    """The figures of all shapes and the overall ratios."""
+    roles = list(samples.shapes[0].versus)
+    rounds = candidate_rounds(samples.shapes[0])
+    return Timing(
+        evidence=evidence, noise=noise_of(samples), rounds=len(rounds), pairs=len(rounds[0]), longer=longer,
+        shapes=tuple(_shape(shape, work[shape.shape]) for shape in samples.shapes),
+        overall={role: pooled([(s.weight, s.versus[role]) for s in samples.shapes]) for role in roles},
+    )
+
+
+def _shape(shape: ShapeSamples, work: Work) -> ShapeTiming:
+    rounds = candidate_rounds(shape)
+    values = [value for one in rounds for value in one]
+    middle = median([median(one) for one in rounds])
+    versus: dict[str, Ratio] = {role: pooled([(1.0, paired)]) for role, paired in shape.versus.items()}
+    hot = shape.hot.get(CANDIDATE)
+    return ShapeTiming(
+        shape=shape.shape, weight=shape.weight, median_us=middle, p10=quantile(values, 0.1),
+        p90=quantile(values, 0.9), cv=median([robust_cv(one) for one in rounds]),
+        cold_us=median(shape.cold) if shape.cold else None, hot_us=median(hot) if hot else None,
+        first_call_us=shape.first_call, gbps=work.bytes / middle / 1e3, tflops=work.flops / middle / 1e6,
+        roof_share=work.floor_s * 1e6 / middle, versus=versus,
+    )
+
+
+def impossible(timing: Timing) -> list[str]:
+    """Shapes whose time lies below 0.9 of the floor: no honest call can be that fast."""
+    return [_floor_text(s) for s in timing.shapes if (s.roof_share or 0) > 1.0 / IMPOSSIBLE_SHARE]
+
+
+def suspicious(timing: Timing, record: Record) -> list[str]:
+    """What a person has to look at: times below the floor, and processes whose own clock disagrees with the judge's."""
+    found = [_floor_text(s) for s in timing.shapes
+             if 1.0 / SUSPICIOUS_SHARE < (s.roof_share or 0) <= 1.0 / IMPOSSIBLE_SHARE]
+    for label, shape in record.shapes.items():
+        if shape.claims and abs(median(shape.claims) - 1.0) > CLAIM_TOLERANCE:
+            found.append(f"On {label} the process's own clock shows {median(shape.claims):.2f} of the judge's time.")
+    return found
+
+
+def _floor_text(shape: ShapeTiming) -> str:
+    return (f"{shape.shape}: {shape.median_us:.1f} us is {shape.roof_share or 0:.2f} times as fast as the measured "
+            f"roof of this machine allows ({shape.gbps or 0:.1f} GB/s).")
+
+
+def unsteady(samples: Samples, limit: float, role: str | None) -> str | None:
+    """The candidate's spread where it breaks ``limit`` while the opponent in the same session keeps well below it."""
+    for shape in samples.shapes:
+        mine = cv_of(candidate_rounds(shape))
+        other = cv_of([one.other for one in (shape.versus[role] if role else shape.aa)])
+        if mine > limit and other <= limit / 2:
+            return (f"On {shape.shape} the time of the kernel varies by {mine:.1%} (limit {limit:.1%}), that of the "
+                    f"other kernel in the same session by {other:.1%}.")
+    return None

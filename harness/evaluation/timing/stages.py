@@ -1,0 +1,197 @@
+"""Stages ``benchmark`` (a short screening) and ``recheck`` (fresh process rounds: the only figures shown)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.backends.numba.stages import compile_request, smallest_case
+from harness.domain.samples import Samples
+from harness.domain.verdict import Reason, Timing
+from harness.domain.vocabulary import Backend, Comparison, Evidence, Outcome, Role, Stage
+from harness.evaluation.judge.seeds import draw_seed
+from harness.evaluation.run import Refused, Run
+from harness.evaluation.timing import figures
+from harness.evaluation.timing.comparison import Compared, compare, score
+from harness.evaluation.timing.session import Record, Session
+from harness.evaluation.timing.sides import AGAIN, CANDIDATE
+from harness.hardware import telemetry
+from harness.hardware.cores import reserve
+from harness.hardware.detect import detect_cpu
+from harness.hardware.roofs import roofs
+from harness.operators.base import ShapePoint
+
+ROUNDS = 5
+SWEEPS = 8
+"""Paired samples per round and shape, fixed beforehand."""
+SCREENING_SWEEPS = 3
+CLEARLY_SLOWER = 1 / 1.5
+STEP_S = 60.0
+"""The longest that one request to a timed process may take, seconds."""
+REPEATS = 3
+"""Disturbed rounds that one recheck may measure again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineUp:
+    """Which kernels are measured: source by side, the side of every role, the side the A/A control doubles."""
+
+    sources: dict[str, str]
+    roles: dict[str, str]
+    control: str
+
+    def roles_of(self, side: str) -> dict[str, str]:
+        """The roles that ``side`` stands for."""
+        return {role: known for role, known in self.roles.items() if known == side}
+
+
+def benchmark(run: Run) -> None:
+    """One process round of candidate and opponent: refuses the impossible and the wrong early, decides nothing.
+
+    Stores ``run.clocks["screening_ratio"]`` (opponent / candidate), ``None`` without an opponent. A candidate that is
+    clearly slower gets fewer pairs in ``recheck``, and is told so.
+
+    Raises:
+        Refused: a timed call left a wrong result, or was faster than the roof allows.
+        CandidateFault: the candidate failed.
+    """
+    line_up = line_up_of(run)
+    sources = {name: line_up.sources[name] for name in (CANDIDATE, line_up.control)}
+    points = run.workload.shapes[run.request.backend]
+    run.progress(Stage.BENCHMARK, 0, 1, "one screening round")
+    record = Record()
+    with _session(run, Stage.BENCHMARK, points) as session:
+        session.round({**sources, AGAIN: line_up.sources[line_up.control]}, record, SCREENING_SWEEPS)
+        work = _work(run, points, session)
+    samples = figures.samples_of(record, points, line_up.roles_of(line_up.control), line_up.control)
+    timing = figures.timing_of(samples, work, evidence=Evidence.BOUNDED, longer=False)
+    _refuse_impossible(timing, Stage.BENCHMARK)
+    role = run.compared_role
+    ratio = timing.overall[str(role)].ratio if role else None
+    run.clocks["screening_ratio"] = ratio
+    run.progress(Stage.BENCHMARK, 1, 1, _screened(ratio, str(role)))
+
+
+def _screened(ratio: float | None, role: str) -> str:
+    if ratio is None:
+        return "screened; there is nothing to compare with"
+    if ratio < CLEARLY_SLOWER:
+        return f"clearly slower than the {role} ({ratio:.2f}x): the recheck takes fewer pairs"
+    return f"about {ratio:.2f}x the speed of the {role}"
+
+
+def recheck(run: Run) -> None:
+    """At least five fresh process rounds of candidate, every opponent and an A/A control, paired and interleaved.
+
+    Sets ``run.timing``, ``run.samples``, ``run.comparison``, ``run.regressions``, ``run.suspicious`` and ``run.score``.
+    A promising "cannot tell" is measured twice as long, once.
+
+    Raises:
+        Refused: a timed call left a wrong result, the roof was beaten, or a hard limit on time was broken.
+        CandidateFault: the candidate failed.
+    """
+    line_up = line_up_of(run)
+    points = run.workload.shapes[run.request.backend]
+    role = run.compared_role
+    ratio = run.clocks.get("screening_ratio")
+    sweeps = SCREENING_SWEEPS if isinstance(ratio, float) and ratio < CLEARLY_SLOWER else SWEEPS
+    record = Record()
+    with _session(run, Stage.RECHECK, points) as session:
+        _rounds(run, session, line_up, record, sweeps, 0)
+        samples = figures.samples_of(record, points, line_up.roles, line_up.control)
+        compared = compare(samples, str(role)) if role else None
+        longer = compared is not None and compared.promising
+        if longer:
+            _rounds(run, session, line_up, record, sweeps, ROUNDS)
+            samples = figures.samples_of(record, points, line_up.roles, line_up.control)
+            compared = compare(samples, str(role))
+        work = _work(run, points, session)
+        run.clocks["overhead_us"] = session.overhead_us
+    timing = figures.timing_of(samples, work, evidence=Evidence.BOUNDED, longer=longer)
+    _refuse_impossible(timing, Stage.RECHECK)
+    _refuse_limits(run, timing, samples)
+    run.timing, run.samples = timing, samples
+    run.suspicious += figures.suspicious(timing, record)
+    run.clocks["load"] = telemetry.load_average()
+    _conclude(run, compared, samples, record)
+
+
+def _conclude(run: Run, compared: Compared | None, samples: Samples, record: Record) -> None:
+    if compared is not None:
+        run.comparison, run.regressions = compared.comparison, compared.regressions
+    else:
+        run.comparison = Comparison.NONE
+    if run.opponent(Role.BASELINE) is not None:
+        run.score = score(samples, run.request.goal.objective.weights)
+    if record.disturbed:
+        text = (f"{len(record.disturbed)} round(s) stayed disturbed after repeats: {record.disturbed[0]}. "
+                "The noise of the A/A control contains it.")
+        run.notes.append(Reason("noisy_machine", Stage.RECHECK, text))
+
+
+def line_up_of(run: Run) -> LineUp:
+    """Sides and roles of this evaluation; equal sources share one process."""
+    sources = {CANDIDATE: run.source}
+    roles: dict[str, str] = {}
+    for opponent in run.request.against:
+        same = next((side for side, text in sources.items() if side != CANDIDATE and text == opponent.source), None)
+        side = same or str(opponent.role)
+        sources[side] = opponent.source
+        roles[str(opponent.role)] = side
+    control = roles[str(run.compared_role)] if run.compared_role else CANDIDATE
+    return LineUp(sources, roles, control)
+
+
+def _session(run: Run, stage: Stage, points: tuple[ShapePoint, ...]) -> Session:
+    if run.seed is None:
+        run.seed = draw_seed()
+    return Session(
+        run.open_workers(str(Backend.NUMBA)), run.spec, points, dtype=run.workload.dtypes[run.request.backend],
+        regimes=run.workload.regimes, seed=run.seed, stage=stage, cores=reserve(),
+        compile_request=compile_request(run.spec, smallest_case(run.spec)), deadline_s=min(STEP_S, max(1.0, run.remaining_s)),
+    )
+
+
+def _rounds(run: Run, session: Session, line_up: LineUp, record: Record, sweeps: int, done: int) -> None:
+    sources = {**line_up.sources, AGAIN: line_up.sources[line_up.control]}
+    repeats = REPEATS
+    for index in range(done, done + ROUNDS):
+        if run.remaining_s <= 0:
+            text = f"The evaluation passed its limit of {run.request.deadline_s:g} s in timing round {index + 1}."
+            raise Refused(Outcome.TIMEOUT, Reason("timeout", Stage.RECHECK, text))
+        run.progress(Stage.RECHECK, index, done + ROUNDS, f"process round {index + 1}")
+        repeats -= session.quiet_round(sources, record, sweeps, min(1, repeats))
+    run.progress(Stage.RECHECK, done + ROUNDS, done + ROUNDS, "measured")
+
+
+def _work(run: Run, points: tuple[ShapePoint, ...], session: Session) -> dict[str, figures.Work]:
+    """Bytes, operations and floor of every shape. What the caches may still hold of a ring is not charged."""
+    measured, cache = roofs(), detect_cpu().last_level_bytes
+    found = {}
+    for point in points:
+        nbytes, flops = run.spec.bytes_per_call(point.dims, 4), run.spec.flops_per_call(point.dims)
+        footprint = session.footprints[point.label]
+        charged = round(nbytes * (1 - min(cache / footprint, 0.75)))
+        found[point.label] = figures.Work(nbytes, flops, measured.floor_s(charged, flops, footprint))
+    return found
+
+
+def _refuse_impossible(timing: Timing, stage: Stage) -> None:
+    beaten = figures.impossible(timing)
+    if beaten:
+        text = f"{beaten[0]} Work is missing or done elsewhere: a call has to read all inputs and write all outputs."
+        raise Refused(Outcome.REWARD_HACK, Reason("below_floor", stage, text))
+
+
+def _refuse_limits(run: Run, timing: Timing, samples: Samples) -> None:
+    limits = run.request.goal.limits
+    role = run.compared_role
+    if limits.cv is not None:
+        text = figures.unsteady(samples, limits.cv, str(role) if role else None)
+        if text:
+            raise Refused(Outcome.OVER_LIMIT, Reason("cv_limit", Stage.RECHECK, text))
+    if limits.throughput_floor is not None:
+        slow = [s for s in timing.shapes if (s.gbps or 0.0) < limits.throughput_floor]
+        if slow:
+            text = (f"{slow[0].shape} reaches {slow[0].gbps or 0:.1f} GB/s, below the goal's floor of "
+                    f"{limits.throughput_floor:g} GB/s.")
+            raise Refused(Outcome.OVER_LIMIT, Reason("throughput_floor", Stage.RECHECK, text))
