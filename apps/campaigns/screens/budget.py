@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.utils import timezone
-
-from apps.campaigns.choices import CampaignState
 from apps.campaigns.models import Campaign, Round
+from apps.campaigns.selectors import seconds_running
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +24,6 @@ class Meter:
         return min(1.0, self.used / self.allowed) if self.allowed else 1.0
 
 
-def running_seconds(campaign: Campaign) -> float:
-    """Seconds spent running, the present stretch included."""
-    present = 0.0
-    if campaign.state == CampaignState.RUNNING and campaign.state_since:
-        present = (timezone.now() - campaign.state_since).total_seconds()
-    return campaign.active_seconds + present
-
-
 def meters(campaign: Campaign, rounds: Sequence[Round]) -> list[Meter]:
     """The budget's halves that are limited. Round 0 costs no round; infrastructure faults cost nothing."""
     budget = campaign.goal.get("budget", {})
@@ -44,7 +34,7 @@ def meters(campaign: Campaign, rounds: Sequence[Round]) -> list[Meter]:
     if budget.get("evaluations"):
         found.append(Meter("Evaluations", sum(one.verdict_id is not None for one in charged), budget["evaluations"], ""))
     if budget.get("seconds"):
-        found.append(Meter("Time running", running_seconds(campaign), budget["seconds"], "s"))
+        found.append(Meter("Time running", seconds_running(campaign), budget["seconds"], "s"))
     if budget.get("tokens"):
         found.append(Meter("Tokens", campaign.tokens_used, budget["tokens"], ""))
     return found
@@ -55,5 +45,5 @@ def largest_share(campaign: Campaign, rounds_started: int) -> float | None:
     budget = campaign.goal.get("budget", {})
     shares = [rounds_started / budget["rounds"]] if budget.get("rounds") else []
     if budget.get("seconds"):
-        shares.append(running_seconds(campaign) / budget["seconds"])
+        shares.append(seconds_running(campaign) / budget["seconds"])
     return min(1.0, max(shares)) if shares else None

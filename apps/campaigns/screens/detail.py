@@ -11,10 +11,11 @@ from apps.campaigns.choices import CAMPAIGN_ENDED, CampaignState, JobState
 from apps.campaigns.goal_form import as_toml
 from apps.campaigns.jobs.selectors import jobs_ahead
 from apps.campaigns.models import Campaign, Hypothesis, Job, Round
-from apps.campaigns.screens.budget import meters, running_seconds
+from apps.campaigns.screens.budget import meters
 from apps.campaigns.screens.facts import fact_rows
 from apps.campaigns.screens.rounds import hypothesis_rows, log_rows, points, references, rounds_with_verdicts
 from apps.campaigns.screens.stepper import stepper_of
+from apps.campaigns.selectors import seconds_running
 from apps.core import figures
 from apps.core.plotting import to_json
 from apps.kernels.screens.verdicts import over, sheet_of
@@ -48,7 +49,7 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
     ended = campaign.state in CAMPAIGN_ENDED
     return {
         "campaign": campaign, "slot": slot, "sheet": sheet, "rounds": rounds, "ended": list(CAMPAIGN_ENDED),
-        "seconds": running_seconds(campaign), "meters": meters(campaign, rounds),
+        "seconds": seconds_running(campaign), "meters": meters(campaign, rounds),
         "weights": [(name, figures.decimal(value, 1)) for name, value in campaign.goal["objective"]["weights"].items() if value],
         "goal_lines": as_toml(campaign.goal), "why_not": policies.may_run_campaigns(request.user, campaign.team),
         "why_not_review": policies.may_review(request.user, campaign.team),

@@ -1,0 +1,34 @@
+"""Several campaigns in one table and one plot (R19, R24)."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+
+from apps.campaigns import plots
+from apps.campaigns.screens import listing
+from apps.campaigns.selectors import campaigns_for
+from apps.core.paging import page, show
+from apps.core.plotting import to_json
+
+MOST = 4
+
+
+@page
+def compare(request: HttpRequest) -> HttpResponse:
+    """``?ids=3,5``: up to four campaigns side by side; without ids the choice of them."""
+    asked = [int(text) for text in ",".join(request.GET.getlist("ids")).split(",") if text.strip().isdigit()][:MOST]
+    found = {row.campaign.pk: row for row in listing.rows(
+        listing.light(campaigns_for(request.user).filter(pk__in=asked)), history=True)}
+    rows = [found[pk] for pk in asked if pk in found]
+    series = [(f"C-{row.campaign.pk} {row.campaign.agent_kind}", steps(row.history)) for row in rows]
+    slots = {row.campaign.slot_id for row in rows}
+    classes = {row.campaign.incumbent_verdict.environment_class for row in rows if row.campaign.incumbent_verdict}
+    return show(request, "campaigns/compare.html", {
+        "rows": rows, "figure": to_json(plots.comparison(series)) if any(line for _, line in series) else None,
+        "series": [(row, steps(row.history)) for row in rows], "same_slot": len(slots) < 2, "same_class": len(classes) < 2,
+        "others": [row for row in campaigns_for(request.user)[:100] if row.pk not in found], "ids": asked})
+
+
+def steps(history: list[float]) -> list[tuple[int, float]]:
+    """(round, ratio) wherever the incumbent changed."""
+    return [(place, value) for place, value in enumerate(history) if place == 0 or value != history[place - 1]]

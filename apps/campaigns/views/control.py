@@ -1,0 +1,82 @@
+"""What people do with a campaign: every action is a POST that a service decides on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from apps.campaigns import services
+from apps.campaigns.models import Campaign
+from apps.campaigns.selectors import campaign_for, hypotheses_of
+from apps.core.errors import Invalid, NotFound
+from apps.core.paging import act, page
+from apps.reviews import services as reviews
+from apps.reviews.models import SpotCheck
+from apps.teams.selectors import teams_of
+
+Action = Callable[[HttpRequest, Campaign], Any]
+
+
+def choose(request: HttpRequest, campaign: Campaign) -> None:
+    """An option of the plateau; raising the grant names the tier after a colon."""
+    choice, _, grant = request.POST.get("choice", "").partition(":")
+    services.plateau_choose(campaign=campaign, person=request.user, choice=choice, grant=grant or None)
+
+
+def edit_hypotheses(request: HttpRequest, campaign: Campaign) -> None:
+    """Strike and reword what is untried; everything else stays as it was."""
+    struck = set(request.POST.getlist("strike"))
+    kept = []
+    for row in hypotheses_of(campaign).exclude(state="struck"):
+        if row.key in struck:
+            continue
+        gain = row.expected_gain
+        typed = request.POST.get(f"gain.{row.key}", "").replace(",", ".").strip()
+        if typed:
+            try:
+                gain = float(typed) / 100
+            except ValueError as error:
+                raise Invalid(f"'{typed}' is not a number of per cent. Nothing was changed.", key=f"gain.{row.key}") from error
+        kept.append({"id": row.key, "direction": row.direction, "function": row.function, "evidence": row.evidence,
+                     "text": request.POST.get(f"text.{row.key}", row.text).strip() or row.text, "expected_gain": gain})
+    services.hypotheses_edit(campaign=campaign, person=request.user, hypotheses=kept)
+
+
+ACTIONS: dict[str, tuple[str, Action]] = {
+    "start": ("Started: round 0 measures the baseline first.",
+              lambda request, row: services.campaign_start(campaign=row, person=request.user)),
+    "pause": ("Paused. What is being measured may end; nothing new begins.", lambda request, row: services.campaign_pause(
+        campaign=row, person=request.user, reason=request.POST.get("reason", ""))),
+    "resume": ("The campaign goes on.", lambda request, row: services.campaign_resume(campaign=row, person=request.user)),
+    "stop": ("Stopped. Everything measured stays.", lambda request, row: services.campaign_stop(
+        campaign=row, person=request.user, reason=request.POST.get("reason", ""))),
+    "choose": ("Your choice is recorded.", choose),
+    "hypotheses": ("The hypotheses are saved.", edit_hypotheses),
+}
+
+
+@page
+@require_POST
+def act_on(request: HttpRequest, pk: int, action: str) -> HttpResponse:
+    """Run one of the actions and go back to the page."""
+    if action not in ACTIONS:
+        raise Http404(f"There is no action '{action}'.")
+    campaign = campaign_for(request.user, pk)
+    done, run = ACTIONS[action]
+    return act(request, done, lambda: run(request, campaign), to=reverse("campaign", args=[pk]))
+
+
+@page
+@require_POST
+def answer_spot_check(request: HttpRequest, pk: int) -> HttpResponse:
+    """A reviewer's answer to a spot check."""
+    check = SpotCheck.objects.select_related("campaign").filter(pk=pk, campaign__team__in=teams_of(request.user)).first()
+    if check is None:
+        raise NotFound("There is no such spot check in your teams.")
+    return act(request, "The spot check is answered.", lambda: reviews.spot_check_answer(
+        check=check, person=request.user, concern=bool(request.POST.get("concern")),
+        comment=request.POST.get("comment", "")), to=reverse("campaign", args=[check.campaign_id]))

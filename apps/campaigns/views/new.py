@@ -1,0 +1,152 @@
+"""A new campaign: the goal form, its live preview, and making the draft."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from apps.bridge import api
+from apps.campaigns import goal_form, services
+from apps.campaigns.models import Campaign
+from apps.campaigns.screens.facts import fact_rows
+from apps.campaigns.selectors import campaign_for
+from apps.core.current_team import current_team
+from apps.core.errors import AppError, Invalid, NotFound
+from apps.core.paging import page, see_other
+from apps.kernels.models import Hardware, Kernel
+from apps.kernels.selectors import kernel_for
+from apps.teams import policies
+from apps.teams.models import Team
+
+
+def operator_asked(name: str) -> Any:
+    """The operator by name, the first one by default."""
+    known = {facts.name: facts for facts in api.operators()}
+    return known.get(name) or next(iter(known.values()))
+
+
+def choices(facts: Any, backend: str) -> dict[str, list[Any]]:
+    """What the selects offer for an operator and backend."""
+    hardware = [row for row in Hardware.objects.all() if not row.backends or backend in row.backends]
+    return {"operators": list(api.operators()), "backends": list(facts.backends), "hardware": hardware,
+            "workloads": [one for one in facts.workloads if backend in one.shapes]}
+
+
+def pick(given: str, offered: list[str]) -> str:
+    """``given`` where it is offered, else the first that is."""
+    return given if given in offered else (offered[0] if offered else "")
+
+
+def form_of(request: HttpRequest) -> tuple[Any, goal_form.GoalForm, dict[str, list[Any]]]:
+    """The form as posted, or a fresh one from the address: operator, backend, ``from`` another campaign, a preset."""
+    data: QueryDict = request.POST if request.method == "POST" else request.GET
+    source = origin_of(request)
+    asked = data.get("operator") or (source.goal["operator"] if source else "")
+    facts = operator_asked(asked)
+    backend = pick(data.get("backend") or (source.goal["backend"] if source else "numba"), list(facts.backends))
+    offered = choices(facts, backend)
+    hardware = pick(data.get("hardware") or (source.goal["hardware"] if source else default_hardware(backend)),
+                    [row.name for row in offered["hardware"]] or [default_hardware(backend)])
+    workload = pick(data.get("workload", ""), [one.name for one in offered["workloads"]])
+    if request.method == "POST":
+        posted = request.POST.copy()
+        posted["backend"], posted["hardware"], posted["workload"] = backend, hardware, workload
+        return facts, goal_form.read(posted, facts), offered
+    if source is not None and source.goal["operator"] == facts.name and source.goal["backend"] == backend:
+        form = goal_form.from_document(source.goal, facts)
+    else:
+        form = goal_form.start_values(facts, backend, hardware, workload)
+    form.values |= goal_form.PRESETS.get(data.get("preset", ""), {})
+    form.values["name"] = ""
+    return facts, check(form, facts), offered
+
+
+def check(form: goal_form.GoalForm, facts: Any) -> goal_form.GoalForm:
+    """The fresh form, checked like a posted one."""
+    posted = QueryDict(mutable=True)
+    posted.update(form.values)
+    posted.setlist("prohibited", form.prohibited)
+    return goal_form.read(posted, facts)
+
+
+def default_hardware(backend: str) -> str:
+    """This machine's own device for numba; the usual target for triton."""
+    return api.hardware_here() if backend == "numba" else "nvidia-h200"
+
+
+def origin_of(request: HttpRequest) -> Campaign | None:
+    """The campaign to start from, if one is named and visible."""
+    text = request.POST.get("from") or request.GET.get("from") or ""
+    return campaign_for(request.user, int(text)) if text.isdigit() else None
+
+
+def kernel_of(request: HttpRequest) -> Kernel | None:
+    """The kernel to start from instead of the baseline or the incumbent."""
+    text = request.POST.get("kernel") or request.GET.get("kernel") or ""
+    return kernel_for(request.user, text) if text else None
+
+
+def context(request: HttpRequest, team: Team | None) -> dict[str, Any]:
+    """Everything form and preview show."""
+    facts, form, offered = form_of(request)
+    hardware = next((row for row in offered["hardware"] if row.name == form.values["hardware"]), None)
+    return {
+        "facts": facts, "form": form, "offered": offered, "origin": origin_of(request), "kernel": kernel_of(request),
+        "tunables": [(one, form.values.get(f"adjustable.{one['key']}.low"), form.values.get(f"adjustable.{one['key']}.high"))
+                     for one in goal_form.tunables_of(facts, form.values["backend"])],
+        "optional_prohibitions": goal_form.OPTIONAL_PROHIBITIONS, "device": fact_rows(hardware.facts) if hardware else [],
+        "lines": goal_form.as_toml(form.document), "bad_keys": set(form.errors), "team": team,
+        "why_not": policies.may_run_campaigns(request.user, team) if team else "You are in no team yet.",
+        "stream": None,
+    }
+
+
+@page
+@require_http_methods(["GET", "POST"])
+def new_campaign(request: HttpRequest) -> HttpResponse:
+    """The form; a valid POST makes the draft and starts it unless only a draft was asked for."""
+    team = current_team(request)
+    shown = context(request, team)
+    if request.method == "GET" or "refresh" in request.POST:
+        return render(request, "campaigns/new.html", shown)
+    if team is None:
+        raise NotFound("You are in no team yet; a maintainer can add you.")
+    if not shown["form"].valid:
+        return render(request, "campaigns/new.html", shown, status=422)
+    try:
+        made = make(request, team, shown)
+    except Invalid as error:
+        shown["form"].errors[goal_form.field_of(error.key)] = error.text
+        return render(request, "campaigns/new.html", shown, status=422)
+    except AppError as error:
+        messages.error(request, error.text, extra_tags=error.code)
+        return render(request, "campaigns/new.html", shown, status=error.status)
+    return see_other(reverse("campaign", args=[made.pk]))
+
+
+def make(request: HttpRequest, team: Team, shown: dict[str, Any]) -> Campaign:
+    """Create the campaign or the fork, and start it."""
+    goal, name = shown["form"].document, shown["form"].values.get("name", "")
+    if shown["origin"] is not None:
+        made = services.campaign_fork(campaign=shown["origin"], person=request.user, goal=goal, kernel=shown["kernel"],
+                                      name=name)
+    else:
+        made = services.campaign_create(team=team, person=request.user, goal=goal, name=name,
+                                        start_kernel=shown["kernel"])
+    if "draft" in request.POST:
+        messages.success(request, "Saved as a draft. Start it when you are ready.")
+        return made
+    services.campaign_start(campaign=made, person=request.user)
+    return made
+
+
+@page
+@require_http_methods(["POST"])
+def preview(request: HttpRequest) -> HttpResponse:
+    """Only the preview, for the form as typed; the page fetches it as the reader types."""
+    return render(request, "campaigns/parts/preview.html", context(request, current_team(request)))

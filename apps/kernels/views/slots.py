@@ -1,0 +1,88 @@
+"""A slot: its champion, the whole history, and rolling back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from apps.campaigns.screens import listing
+from apps.campaigns.screens.facts import fact_rows
+from apps.campaigns.selectors import campaigns_for
+from apps.core.current_team import current_team
+from apps.core.errors import NotFound
+from apps.core.paging import act, page, show
+from apps.kernels import selectors
+from apps.kernels.models import Promotion, Slot
+from apps.kernels.screens.verdicts import sheet_of
+from apps.reviews import services as reviews
+from apps.reviews.choices import REQUEST_OPEN
+from apps.reviews.models import ReviewRequest, Verification
+from apps.teams import policies
+
+SLOT = ("operator", "backend", "hardware", "workload")
+
+
+def seen(request: HttpRequest, names: dict[str, str]) -> Slot:
+    """The slot of the current team, or of the first team that has it."""
+    team = current_team(request)
+    try:
+        return selectors.slot_for(request.user, team=team.slug if team else None, **names)
+    except NotFound:
+        return selectors.slot_for(request.user, **names)
+
+
+@page
+def slot_page(request: HttpRequest, **names: str) -> HttpResponse:
+    """Champion, history with rollbacks, open requests and campaigns of a slot."""
+    slot = seen(request, names)
+    champion = selectors.champion_of(slot)
+    history = list(selectors.slot_history(slot).prefetch_related("request__decisions__user"))
+    return show(request, "kernels/slot.html", {
+        "slot": slot, "champion": champion, "sheet": sheet_of(champion.promotion.verdict) if champion else None,
+        "history": [{"promotion": one, "approvers": approvers(one), "undone": undone(one, history)} for one in history],
+        "restorable": restorable(slot, history, champion), "why_not": policies.may_roll_back(request.user, slot.team),
+        "requests": ReviewRequest.objects.filter(slot=slot, state__in=REQUEST_OPEN).select_related("kernel"),
+        "verifying": Verification.objects.filter(slot=slot, state="running").select_related("by").first(),
+        "rows": listing.rows(listing.light(campaigns_for(request.user).filter(slot=slot))[:10]),
+        "device": fact_rows(slot.hardware.facts),
+    })
+
+
+def approvers(promotion: Promotion) -> list[str]:
+    """Names of those whose approval stood."""
+    if promotion.request is None:
+        return []
+    return [decision.user.name for decision in promotion.request.decisions.all() if decision.kind == "approve"]
+
+
+def undone(promotion: Promotion, history: list[Promotion]) -> bool:
+    """Whether the next promotion of the slot was a rollback away from this one."""
+    place = history.index(promotion)
+    return place > 0 and history[place - 1].kind == "rollback" and promotion.kind != "rollback"
+
+
+def restorable(slot: Slot, history: list[Promotion], champion: Any) -> list[Promotion]:
+    """Earlier promotions whose kernel could come back, newest of each kernel first. The service has the last word."""
+    found: dict[str, Promotion] = {}
+    for one in history:
+        if champion is not None and one.kernel_id == champion.kernel_id and slot.state == "champion":
+            continue
+        found.setdefault(one.kernel_id, one)
+    return list(found.values())
+
+
+@page
+@require_POST
+def roll_back(request: HttpRequest, **names: str) -> HttpResponse:
+    """Order a rollback: re-verification first, then the promotion of kind rollback."""
+    slot = seen(request, names)
+    promotion = Promotion.objects.filter(slot=slot, pk=request.POST.get("promotion") or 0).first()
+    if promotion is None:
+        raise NotFound("This slot never had such a promotion.")
+    return act(request, "The rollback is ordered: the kernel is verified once more, then it becomes champion.",
+               lambda: reviews.rollback_start(slot=slot, promotion=promotion, person=request.user,
+                                              reason=request.POST.get("reason", "")),
+               to=reverse("slot", kwargs=names))

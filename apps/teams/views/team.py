@@ -1,0 +1,131 @@
+"""The team page: members with their roles, the gate policy, what I may do and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from apps.core.errors import Invalid
+from apps.core.paging import act, page, show
+from apps.reviews import services as reviews
+from apps.teams import policies, selectors, services
+from apps.teams.choices import Role
+from apps.teams.models import Team, User
+
+RIGHTS = (
+    ("See campaigns, kernels, verdicts and events", policies.may_see),
+    ("Create, start, pause, stop and fork campaigns", policies.may_run_campaigns),
+    ("Comment on a review", policies.may_comment),
+    ("Approve, request changes, reject, veto", policies.may_review),
+    ("Roll a champion back", policies.may_roll_back),
+    ("Change members, roles, policy and tokens", policies.may_manage),
+    ("Read the audit trail", policies.may_see_audit),
+    ("Requeue, drain, order a self-test", policies.may_operate),
+)
+
+
+@page
+def show_team(request: HttpRequest, slug: str) -> HttpResponse:
+    """Everything about one team."""
+    team = selectors.team_for(request.user, slug)
+    return show(request, "teams/team.html", {
+        "subject": team,
+        "members": [{"user": user, "grants": grants} for user, grants in selectors.members_of(team)],
+        "rights": [{"what": what, "why": policy(request.user, team)} for what, policy in RIGHTS],
+        "may_manage": policies.may_manage(request.user, team), "all_roles": Role.values,
+    })
+
+
+def person_named(team: Team, username: str) -> User:
+    """An account by name.
+
+    Raises:
+        Invalid: there is none.
+    """
+    found = User.objects.filter(username=username.strip(), is_active=True).first()
+    if found is None:
+        raise Invalid(f"There is no active account named '{username.strip()}'. Check the name; an admin makes accounts.",
+                      key="username")
+    return found
+
+
+def changing(request: HttpRequest, slug: str, done: str, action: Any) -> HttpResponse:
+    """Run ``action(team)`` and go back to the team page."""
+    team = selectors.team_for(request.user, slug)
+    return act(request, done, lambda: action(team), to=reverse("team", args=[slug]))
+
+
+@page
+@require_POST
+def add_member(request: HttpRequest, slug: str) -> HttpResponse:
+    """Put an account into the team with a set of roles."""
+    name, roles = request.POST.get("username", ""), request.POST.getlist("roles")
+
+    def add(team: Team) -> None:
+        if not roles:
+            raise Invalid("Choose at least one role; a member without one sees nothing.", key="roles")
+        services.membership_add(team=team, user=person_named(team, name), roles=roles, by=request.user)
+
+    return changing(request, slug, f"{name} is in the team. Reviewers were told.", add)
+
+
+@page
+@require_POST
+def grant_role(request: HttpRequest, slug: str) -> HttpResponse:
+    """Give a member one more role."""
+    name, role = request.POST.get("username", ""), request.POST.get("role", "")
+
+    def grant(team: Team) -> None:
+        if role not in Role.values:
+            raise Invalid(f"'{role}' is no role. Roles are {', '.join(Role.values)}.", key="role")
+        services.role_grant(team=team, user=person_named(team, name), role=role, by=request.user,
+                            reason=request.POST.get("reason", ""))
+
+    return changing(request, slug, f"{name} holds the role {role}. It counts for requests that open from now on.", grant)
+
+
+@page
+@require_POST
+def revoke_role(request: HttpRequest, slug: str) -> HttpResponse:
+    """Take a role away."""
+    name, role = request.POST.get("username", ""), request.POST.get("role", "")
+    return changing(request, slug, f"{name} no longer holds the role {role}.", lambda team: services.role_revoke(
+        team=team, user=person_named(team, name), role=role, by=request.user, reason=request.POST.get("reason", "")))
+
+
+@page
+@require_POST
+def set_sharing(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show or hide the team's rows on other teams' leaderboards."""
+    shared = request.POST.get("shared") == "yes"
+    done = "Other teams see your rows on boards." if shared else "Only your team sees its rows on boards."
+    return changing(request, slug, done, lambda team: services.boards_sharing_set(team=team, shared=shared, by=request.user))
+
+
+def whole(request: HttpRequest, name: str) -> int:
+    """A posted whole number.
+
+    Raises:
+        Invalid: it is none.
+    """
+    text = request.POST.get(name, "")
+    if not text.strip().isdigit():
+        raise Invalid(f"'{text}' is not a whole number.", key=name)
+    return int(text)
+
+
+@page
+@require_POST
+def set_policy(request: HttpRequest, slug: str) -> HttpResponse:
+    """Raise what the gate asks; the floors are constants and open requests become stale."""
+
+    def change(team: Team) -> None:
+        reviews.policy_set(team=team, person=request.user, light_auto_promote=bool(request.POST.get("light_auto_promote")),
+                           approvals_light=whole(request, "approvals_light"),
+                           approvals_medium=whole(request, "approvals_medium"),
+                           approvals_heavy=whole(request, "approvals_heavy"))
+
+    return changing(request, slug, "The policy has a new version; requests that were open under the old one are stale.", change)
