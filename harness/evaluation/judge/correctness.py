@@ -1,8 +1,8 @@
 """Stage ``correctness``: every case of the operator and the measured shapes themselves, against float64.
 
-``CaseResult.error`` is the candidate's largest absolute error. ``baseline_error`` is that of the honest implementation in
-the same dtype (what the shipped baseline computes, without running it in a worker), ``library_error`` that of PyTorch
-eager on the same inputs.
+``CaseResult.error`` is the candidate's largest absolute error. ``baseline_error`` is that of the honest implementation
+in the same dtype (what the shipped baseline computes, without running it in a worker), ``library_error`` that of
+PyTorch eager on the same inputs.
 """
 
 from __future__ import annotations

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
+
 from harness.domain.vocabulary import Backend
 from harness.evaluation.buffers import dtype_of
 from harness.evaluation.judge.seeds import generator
 from harness.operators.base import Case, Dims, OperatorSpec, Workload
 from harness.operators.implementation import Tensors, load_implementation
+
+# Problems are small, and idle threads of a pool would spin on the cores that candidates compile and are timed on.
+torch.set_num_threads(1)
 
 
 def make_inputs(

@@ -31,9 +31,9 @@ def probes(run: Run) -> None:
     """
     experiments = (
         ("sensitivity", _sensitivity),
+        ("repeat", _repeat),
         ("exact problems", _exact),
         ("relations", _relations),
-        ("repeat", _repeat),
         ("fresh contents", _fresh),
     )
     try:
@@ -133,8 +133,8 @@ def _same(run: Run, case: str, output: str, got: torch.Tensor, right: torch.Tens
     flat = int(wrong.flatten().int().argmax())
     value, wanted = float(got.flatten()[flat]), float(right.flatten()[flat])
     text = (
-        f"Output '{output}' {what} in {int(wrong.sum())} of {wrong.numel()} elements ({dtype_name(got.dtype)}): first got "
-        f"{value!r} where {wanted!r} is exact in any order of evaluation. Case '{case}'."
+        f"Output '{output}' {what} in {int(wrong.sum())} of {wrong.numel()} elements ({dtype_name(got.dtype)}): first "
+        f"got {value!r} where {wanted!r} is exact in any order of evaluation. Case '{case}'."
     )
     raise Refused(Outcome.INCORRECT_NUMERIC, Reason(code, run.stage, text, case=case))
 

@@ -1,7 +1,5 @@
 """Softmax in three passes over each row: maximum, sum of exponentials, exponentials again divided by the sum."""
 
-import math
-
 import numba
 import numpy as np
 
@@ -10,8 +8,8 @@ PARAMS = {"BLOCK": 16}
 
 @numba.njit
 def _exp(x):
-    # Range reduction by ln 2 in two parts, then a degree-6 polynomial; below -87.3 the result would be subnormal.
-    power = math.floor(x * np.float32(1.44269504) + np.float32(0.5))
+    # Range reduction by ln 2 in two parts, then a degree-6 polynomial; below -87.3 the result is subnormal.
+    power = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
     power = max(power, np.float32(-126.0))
     rest = x - power * np.float32(0.693359375) + power * np.float32(2.12194440e-4)
     value = np.float32(1.9875691500e-4)
