@@ -36,7 +36,6 @@ BY_BACKEND: dict[Backend, dict[Stage, str]] = {
         Stage.PLAN: "harness.backends.numba.stages:plan",
         Stage.BENCHMARK: "harness.evaluation.timing.stages:benchmark",
         Stage.RECHECK: "harness.evaluation.timing.stages:recheck",
-        Stage.PROFILE: "harness.evaluation.timing.profile:profile",
     },
     Backend.TRITON: {
         Stage.PLAN: "harness.backends.triton.stages:plan",
@@ -107,17 +106,17 @@ def _stages(run: Run, clocks: dict[str, float], until: Stage | None) -> Refused 
             return _too_late(run)
         run.progress(stage, 0, 0, "")
         began = time.monotonic()
-        refused = _one(run, _load(table[stage]))
+        refused = _one(run, table[stage])
         clocks[str(stage)] = round(time.monotonic() - began, 4)
         if refused is not None or stage is until:
             return refused
     return None
 
 
-def _one(run: Run, stage: Callable[[Run], None]) -> Refused | None:
+def _one(run: Run, dotted: str) -> Refused | None:
     """Run one stage; every way it can end is an outcome, so that one candidate never spoils the next."""
     try:
-        stage(run)
+        _load(dotted)(run)
     except Refused as refused:
         return refused
     except CandidateFault as fault:
