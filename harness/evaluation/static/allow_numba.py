@@ -12,8 +12,8 @@ _KERNEL_NUMPY = (
     "expm1 fabs floor floor_divide fmax fmin greater greater_equal heaviside hypot inf invert isfinite isinf isnan "
     "ldexp left_shift less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor "
     "max maximum mean min minimum mod multiply nan nanmax nanmin nansum negative newaxis nextafter not_equal pi power "
-    "prod rad2deg reciprocal remainder right_shift rint round sign signbit sin sinh sqrt square std subtract sum tan tanh "
-    "true_divide trunc var where")
+    "prod rad2deg reciprocal remainder right_shift rint round sign signbit sin sinh sqrt square std subtract sum tan "
+    "tanh true_divide trunc var where")
 
 _MATH = frozenset(f"math.{name}" for name in MATH)
 _THREADS = words("get_num_threads get_thread_id", "numba")

@@ -9,7 +9,7 @@ from typing import Literal
 
 from harness.domain.vocabulary import Backend
 from harness.evaluation.source.scopes import Scope, scoped_nodes
-from harness.evaluation.source.structure import Structure
+from harness.evaluation.source.structure import Structure, is_kernel
 from harness.evaluation.static import allow_numba, allow_triton
 from harness.evaluation.static.allowed import Allowed
 from harness.evaluation.static.findings import Report
@@ -39,13 +39,6 @@ class Candidate:
         """The allowlist of the backend."""
         return ALLOWED[self.found.backend]
 
-    def functions(self) -> Iterator[tuple[Context, ast.FunctionDef]]:
-        """Every module-level function with its context, earlier definitions of a redefined name included."""
-        kernels = {id(node) for node in self.found.kernels.values()}
-        for node in self.found.tree.body:
-            if isinstance(node, ast.FunctionDef):
-                yield ("kernel" if id(node) in kernels else "host"), node
-
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node above ``node``."""
         return self.parents.get(id(node))
@@ -54,7 +47,7 @@ class Candidate:
         """Every node with the context and scope it runs in: function bodies, then everything else as module level."""
         for statement in self.found.tree.body:
             if isinstance(statement, ast.FunctionDef):
-                context: Context = "kernel" if self.found.kernels.get(statement.name) is statement else "host"
+                context: Context = "kernel" if is_kernel(self.found, statement) else "host"
                 for node, scope in scoped_nodes(statement):
                     yield context, node, scope
                 yield from self._outside(statement)

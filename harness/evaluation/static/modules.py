@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from harness.domain.vocabulary import Backend
-from harness.evaluation.source.structure import PARAMS, assigned_name, decorator_path, is_docstring
+from harness.evaluation.source.structure import PARAMS, assigned_name, decorator_path, is_docstring, is_kernel
 from harness.evaluation.static.candidate import Candidate
 
 AUTOTUNE = ("triton.autotune keeps state and hides the choice, even with one configuration: put the winning values in "
@@ -73,7 +73,7 @@ def special_path(path: str) -> tuple[str, str] | None:
 
 def _check_decorators(candidate: Candidate, function: ast.FunctionDef) -> None:
     found, report = candidate.found, candidate.report
-    kernel = found.kernels.get(function.name) is function
+    kernel = is_kernel(found, function)
     for node in function.decorator_list:
         path = decorator_path(found, node) or ""
         special = special_path(path)

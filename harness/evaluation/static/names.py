@@ -52,6 +52,10 @@ def _check_name(candidate: Candidate, context: Context, node: ast.Name, scope: S
     elif name in found.imports:
         if not isinstance(candidate.parent(node), ast.Attribute):
             _check_path(candidate, context, found.imports[name], (), node)
+    elif name in found.constants and context == "host":
+        if _names_kernel_code(candidate, name, set()):
+            report.add("library_compute", f"`{name}` stands for a function of kernel bodies; host code may not "
+                                          "compute. Use it in a kernel function.", node.lineno)
     elif name in found.bound_lines or name in _builtins_for(candidate, context):
         return
     elif name == "print":
@@ -62,6 +66,22 @@ def _check_name(candidate: Candidate, context: Context, node: ast.Name, scope: S
                                         "functions of the allowlist.", node.lineno)
     elif not _in_bare_scope(candidate, node):
         report.add("undefined_name", f"{name} is not defined anywhere in this file.", node.lineno)
+
+
+def _names_kernel_code(candidate: Candidate, name: str, seen: set[str]) -> bool:
+    """Whether a module-level constant is, or is built from, a function that only kernel bodies may use."""
+    value = candidate.found.constants.get(name)
+    if value is None or name in seen:
+        return False
+    seen.add(name)
+    for node in ast.walk(value):
+        if isinstance(node, ast.Attribute | ast.Name):
+            path = candidate.found.dotted(node)
+            if path in candidate.allowed.kernel and path not in candidate.allowed.host:
+                return True
+            if isinstance(node, ast.Name) and _names_kernel_code(candidate, node.id, seen):
+                return True
+    return False
 
 
 def _in_bare_scope(candidate: Candidate, node: ast.AST) -> bool:
@@ -144,8 +164,7 @@ def _path_advice(candidate: Candidate, context: Context, path: str) -> tuple[str
         return "name_not_allowed", f"`{path}` reaches below njit. Use plain njit code."
     if root in ("torch", "numpy") and last.isidentifier() and not last.startswith(_NOT_COMPUTE):
         if context == "kernel":
-            return "library_compute", (f"`{path}` is not on the allowlist of kernel bodies. Write the loop or expression "
-                                       "out.")
+            return "library_compute", f"`{path}` is not on the allowlist of kernel bodies. Write the loop out."
         return "library_compute", f"`{path}` is library code: do what it does in a kernel function of your own."
     return "name_not_allowed", f"`{path}` is not on the allowlist {_where(context)} for {candidate.found.backend}."
 

@@ -44,7 +44,11 @@ def _check_defaults(candidate: Candidate, arguments: ast.arguments) -> None:
 
 
 def _check_returns(candidate: Candidate, run: ast.FunctionDef) -> None:
-    for node in ast.walk(run):
+    todo: list[ast.AST] = [*run.body]
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            todo.extend(ast.iter_child_nodes(node))
         if isinstance(node, ast.Return) and node.value is not None and not (
                 isinstance(node.value, ast.Constant) and node.value.value is None):
             candidate.report.add("return_value", "`run` returns a value, which nobody reads: results go into the "

@@ -15,11 +15,12 @@ _ANYWHERE = (
     ast.arguments, ast.arg, ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
 _HOST = (ast.Raise, ast.FunctionDef, ast.Lambda, ast.Dict, ast.Set, ast.DictComp, ast.SetComp, ast.Delete)
 _NUMBA_KERNEL = (ast.Raise,)
+_PARTS = ast.alias | ast.withitem | ast.ExceptHandler | ast.match_case | ast.pattern  # reported with their statement
 _CODES: dict[type[ast.AST], tuple[str, str]] = {
     ast.Try: ("exception_handling", "Exceptions may not be caught: a fallback would hide a failing "
               "kernel. Remove try."),
     ast.TryStar: ("exception_handling", "Exceptions may not be caught. Remove try."),
-    ast.ExceptHandler: ("exception_handling", "Exceptions may not be caught. Remove try."),
+    ast.With: ("syntax_not_allowed", "A with block changes global state or opens resources. Remove it."),
     ast.Import: ("nested_import", "Imports stand at the top of the file. Move it there."),
     ast.ImportFrom: ("nested_import", "Imports stand at the top of the file. Move it there."),
     ast.Global: ("global_state", "`global` keeps state between calls. Pass values as arguments."),
@@ -44,7 +45,7 @@ def check_syntax(candidate: Candidate) -> None:
             _check_nested(candidate, node)
         elif type(node) in _CODES:
             candidate.report.add(*_CODES[type(node)], line)
-        elif not isinstance(node, ast.Import | ast.ImportFrom | ast.mod):
+        elif not isinstance(node, ast.Import | ast.ImportFrom | ast.mod | _PARTS):
             where = "a kernel body" if context == "kernel" else "host code"
             candidate.report.add("syntax_not_allowed", f"{type(node).__name__} is not part of what {where} may use. "
                                  "Write it with plain statements.", line)
