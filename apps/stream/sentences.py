@@ -35,20 +35,21 @@ def _by(data: Data) -> str:
 
 def _verdict(data: Data) -> str:
     outcome = str(data.get("outcome", "")).replace("_", " ")
-    ratio = data.get("ratio")
-    if isinstance(ratio, Mapping):
-        figure = f"{ratio['ratio']:.3f}×" + (f" [{ratio['low']:.3f}, {ratio['high']:.3f}]" if "low" in ratio else "")
-    else:
-        figure = f"{ratio:.3f}×" if isinstance(ratio, int | float) else ""
+    overall, role = data.get("overall"), str(data.get("compared_with") or "")
+    ratio = overall.get(role) if isinstance(overall, Mapping) else None
+    figure = f"{ratio['ratio']:.3f}× over the {role} [{ratio['low']:.3f}, {ratio['high']:.3f}]" if ratio else ""
     comparison = str(data.get("comparison", "none")).replace("_", " ")
     told = ", ".join(part for part in (outcome, figure, "" if comparison == "none" else comparison) if part)
-    return f"{_round(data)} measured{': ' + told if told else ''}."
+    reason = f" {data['reason']}" if data.get("reason") else ""
+    return f"{_round(data)} measured{': ' + told if told else ''}.{reason}"
 
 
 def _hypotheses(data: Data) -> str:
     stated = data.get("hypotheses", data.get("count"))
     count = len(stated) if isinstance(stated, list) else stated
-    return f"{_round(data)}: {count} hypotheses stated." if count else f"{_round(data)}: hypotheses stated."
+    if not count:
+        return f"{_round(data)}: hypotheses stated."
+    return f"{_round(data)}: {count} {'hypothesis' if count == 1 else 'hypotheses'} stated."
 
 
 def _proposed(data: Data) -> str:
