@@ -45,23 +45,16 @@ def verdict_columns(document: dict[str, Any], samples: bytes | None) -> dict[str
         "evaluator_version": facts.evaluator_version, "operator_version": facts.operator_version,
         "isolation": facts.isolation, "evidence": facts.evidence, "score": facts.score,
         "suspicious": bool(facts.suspicious), "regressions": sorted(facts.regressions),
-        "recomputed": recomputed is not None,
+        "recomputed": recomputed is not None and recomputed.evidence_complete,
     }
 
 
 def verdict_store(
     *, kernel: Kernel, team: Team | None, purpose: str, workload: str, goal_digest: str, against: dict[str, str],
-    document: dict[str, Any], samples: bytes | None, job_key: uuid.UUID,
+    document: dict[str, Any], columns: dict[str, Any], samples: bytes | None, job_key: uuid.UUID,
 ) -> Verdict:
-    """Write the verdict of a job. Called by ``campaigns.jobs.services.job_complete``, which holds the lease; a
-    trigger refuses the row where no job of that key is leased.
-
-    Raises:
-        Invalid: see ``verdict_columns``; or the document is about another kernel.
-    """
-    if document.get("kernel") != kernel.digest:
-        raise Invalid(f"The verdict is about {document.get('kernel')}, the job was about {kernel.digest}.", key="kernel")
-    columns = verdict_columns(document, samples)
+    """Write the verdict of a job. Called by ``campaigns.jobs.services.job_complete``, which holds the lease and has
+    computed ``columns``; a trigger refuses the row where no job of that key is leased."""
     blob = blob_store(data=samples) if samples is not None else None
     return Verdict.objects.create(
         kernel=kernel, team=team, purpose=purpose, workload=workload, goal_digest=goal_digest, against=against,

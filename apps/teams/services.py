@@ -109,7 +109,9 @@ def boards_sharing_set(*, team: Team, shared: bool, by: User) -> Team:
     return team
 
 
-def token_create(*, team: Team, user: User, name: str, by: User, can_run_campaigns: bool = False) -> tuple[ApiToken, str]:
+def token_create(
+    *, team: Team, user: User, name: str, by: User, can_run_campaigns: bool = False
+) -> tuple[ApiToken, str]:
     """A token and its secret, which is shown once and kept only as a digest."""
     why = policies.may_manage(by, team)
     if why:

@@ -11,7 +11,7 @@ from apps.bridge.api.errors import BridgeError, translated
 
 @dataclass(frozen=True, slots=True)
 class RoundFacts:
-    """One round as the fold sees it. ``entry`` is the log entry's document once concluded, ``bounces`` code and text."""
+    """One round as the fold sees it. ``entry`` is the log entry's document once concluded."""
 
     number: int
     state: str

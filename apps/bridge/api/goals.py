@@ -58,7 +58,7 @@ def _check_operator(goal: Any) -> None:
         tunable = spec.tunable(key, goal.backend)
         if tunable is None:
             known = ", ".join(t.key for t in spec.tunables if goal.backend in t.backends) or "none"
-            raise BridgeError(f"adjustable.{key} is not a tunable of {goal.operator} on {goal.backend}. Known: {known}.",
+            raise BridgeError(f"adjustable.{key} is no tunable of {goal.operator} on {goal.backend}. Known: {known}.",
                               code="goal_invalid", key=f"adjustable.{key}")
         if tunable.choices:
             continue

@@ -32,7 +32,7 @@ def verification_request(
             job=job, nonce=secrets.token_hex(16), purpose=Purpose(purpose),
             operator=OperatorRef(frozen.operator, operator_version), backend=frozen.backend, hardware=frozen.hardware,
             workload=frozen.workload, goal=frozen, candidate=SourceRef(digest_bytes(candidate), read_source(candidate)),
-            against=tuple(Opponent(Role(role), digest_bytes(data), read_source(data)) for role, data in against.items()),
+            against=tuple(Opponent(Role(r), digest_bytes(data), read_source(data)) for r, data in against.items()),
             grant=Tier.HEAVY, required=Required(isolation=isolation), deadline_s=deadline_s,
         )
         return to_document(request)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from apps.campaigns.choices import JOB_OPEN, JobState
 from apps.campaigns.jobs.models import Job, SelfTest, Worker
+from apps.campaigns.jobs.workers import selftest_gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +56,26 @@ def selftests() -> list[SelfTest]:
     for row in SelfTest.objects.all()[:200]:
         newest.setdefault((row.environment_class, row.isolation, row.backend, row.evaluator_version), row)
     return list(newest.values())
+
+
+def promotions_blocked() -> list[str]:
+    """Why no promotion may happen now, in sentences; empty when the devices are ready. ``reviews.selectors`` has the
+    function of the same name that asks about the database's guards too."""
+    reasons: list[str] = []
+    devices = [status for status in workers() if status.worker.kind == "evalworker"]
+    if not any(status.up for status in devices):
+        reasons.append("No evaluation worker is running, so nothing can be verified. It starts with `serve`.")
+    for status in devices:
+        if not status.up:
+            continue
+        worker = status.worker
+        level = worker.isolation or 0
+        if level < settings.REQUIRED_ISOLATION:
+            reasons.append(f"{worker.name} proved isolation level {level}; promotions need at least "
+                           f"{settings.REQUIRED_ISOLATION}. Run `python -m harness doctor` for the remedy.")
+            continue
+        for backend, environment in (worker.environment or {}).items():
+            gap = selftest_gap(environment.get("class", ""), level, backend)
+            if gap:
+                reasons.append(f"{worker.name}, {backend}: {gap}")
+    return reasons

@@ -17,7 +17,7 @@ from apps.core.errors import Invalid, LeaseLost
 from apps.core.leases import NO_OWNER, this_process
 from apps.core.transitions import transition
 from apps.kernels.models import Kernel, Verdict
-from apps.kernels.verdicts import verdict_store
+from apps.kernels.verdicts import verdict_columns, verdict_store
 from apps.teams.models import Team
 
 LEASE_SECONDS = 30
@@ -119,27 +119,32 @@ def job_complete(*, job_id: uuid.UUID, fence: int, document: dict[str, Any], sam
         LeaseLost: the token is not the present one; nothing was recorded.
         Invalid: the document is no verdict on this job's kernel, or does not follow from its samples.
     """
+    job = _held(job_id, fence).select_related("kernel", "team").first()
+    if job is None:
+        raise _lost(job_id)
+    _check_against_request(job, document)
+    columns = verdict_columns(document, samples)  # a second of processor time: before the transaction, not in it
     with transaction.atomic():
-        job = _held(job_id, fence).select_for_update().select_related("kernel", "team").first()
+        job = _held(job_id, fence).select_for_update(of=("self",)).select_related("kernel", "team").first()
         if job is None:
             raise _lost(job_id)
-        _check_against_request(job, document)
         verdict = verdict_store(
             kernel=job.kernel, team=job.team, purpose=job.purpose, workload=job.request["workload"],
             goal_digest=api.digest_document(job.request["goal"]),
             against={side["role"]: side["digest"] for side in job.request["against"]},
-            document=document, samples=samples, job_key=job.pk,
+            document=document, columns=columns, samples=samples, job_key=job.pk,
         )
-        transition(job, JOB_MACHINE, JobState.SUCCEEDED, verdict=verdict, ended_at=timezone.now(), **_closed(job),
+        transition(job, JOB_MACHINE, JobState.SUCCEEDED, verdict=verdict, ended_at=timezone.now(), stages=_closed(job),
                    **NO_OWNER)
     return verdict
 
 
-def _closed(job: Job) -> dict[str, Any]:
+def _closed(job: Job) -> list[dict[str, Any]]:
+    """The stages with the last one ended."""
     stages = list(job.stages)
     if stages:
         stages[-1]["ended_at"] = timezone.now().isoformat()
-    return {"stages": stages}
+    return stages
 
 
 def _check_against_request(job: Job, document: dict[str, Any]) -> None:
@@ -169,19 +174,6 @@ def job_fail(*, job_id: uuid.UUID, fence: int, error: str, retry: bool = True) -
         if job is None:
             raise _lost(job_id)
         return _give_up_or_requeue(job, error, retry)
-
-
-def job_release(*, job_id: uuid.UUID, fence: int) -> None:
-    """Put a job back untouched (the worker is asked to stop); costs no attempt.
-
-    Raises:
-        LeaseLost: the token is not the present one.
-    """
-    with transaction.atomic():
-        job = _held(job_id, fence).select_for_update().first()
-        if job is None:
-            raise _lost(job_id)
-        transition(job, JOB_MACHINE, JobState.QUEUED, **NO_OWNER)
 
 
 def _give_up_or_requeue(job: Job, error: str, retry: bool = True) -> Job:

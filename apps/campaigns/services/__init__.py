@@ -28,6 +28,6 @@ from apps.campaigns.services.rounds import round_start, round_trace_set
 __all__ = [
     "campaign_create", "campaign_fork", "campaign_pause", "campaign_resume", "campaign_start", "campaign_stop",
     "campaigns_to_run", "engine_lease", "engine_release", "engine_renew", "engine_state", "engine_tell",
-    "engine_tell_verdict", "hypotheses_edit", "influence_add", "plateau_choose", "results_of", "round_start", "round_trace_set",
-    "start_document", "tell",
+    "engine_tell_verdict", "hypotheses_edit", "influence_add", "plateau_choose", "results_of", "round_start",
+    "round_trace_set", "start_document", "tell",
 ]

@@ -1,0 +1,264 @@
+"""Rollback, quarantine, emptying a slot, and re-verifying champions under a new evaluator."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError
+from django.utils import timezone
+
+from apps.audit.services import audit_record
+from apps.bridge import api
+from apps.campaigns.choices import JobPurpose, JobState
+from apps.campaigns.jobs.services import job_enqueue
+from apps.campaigns.jobs.workers import selftest_gap
+from apps.campaigns.models import Campaign
+from apps.core.errors import AppError, Invalid, Refused
+from apps.core.transitions import transition
+from apps.kernels.choices import SLOT_MACHINE, PromotionKind, SlotState
+from apps.kernels.models import Champion, Kernel, Promotion, Quarantine, Slot, Verdict
+from apps.kernels.selectors import champion_of
+from apps.reviews import gate, triggers
+from apps.reviews.binding import BytesDiffer, gate_tier, intact
+from apps.reviews.choices import VerificationState
+from apps.reviews.models import Verification
+from apps.reviews.services.promotion import crown, switches_write
+from apps.stream.services import Log, recording
+from apps.teams import policies as team_policies
+from apps.teams.models import User
+
+
+def rollback_start(*, slot: Slot, promotion: Promotion, person: User, reason: str) -> Verification:
+    """Ask for a former champion back. It is verified once more, then becomes champion by a promotion of kind
+    ``rollback``.
+
+    Raises:
+        Refused: no reviewer; the kernel is quarantined, vetoed or champion already; a verification runs.
+        Invalid: no reason, or not a former champion of this slot.
+    """
+    why = team_policies.may_roll_back(person, slot.team)
+    if why:
+        raise Refused(why)
+    if person.demo and not settings.DEMO:
+        raise Refused("Demo people decide nothing while the demo switch is off.")
+    if not reason.strip():
+        raise Invalid("A rollback needs a reason; it stays in the slot's history.", key="reason")
+    if promotion.slot_id != slot.pk:
+        raise Invalid("That kernel was never champion of this slot.", key="promotion")
+    _restorable(slot, promotion.kernel)
+    return _order(slot, promotion.kernel, kind="rollback", person=person, reason=reason, restores=promotion)
+
+
+def _restorable(slot: Slot, kernel: Kernel) -> None:
+    champion = champion_of(slot)
+    if champion is not None and champion.kernel_id == kernel.pk and slot.state == SlotState.CHAMPION:
+        raise Refused(f"Kernel {kernel.short} is the champion already.")
+    if Quarantine.objects.filter(slot=slot, kernel=kernel).exists():
+        raise Refused(f"Kernel {kernel.short} was quarantined; it can come back only through a new review.")
+    standing = gate.standing_vetoes(slot.team_id, kernel.normal_digest)
+    if standing:
+        raise Refused(f"{standing[0].by.name} vetoed this kernel: {standing[0].decision.comment}")
+
+
+def _order(
+    slot: Slot, kernel: Kernel, *, kind: str, person: User | None, reason: str, restores: Promotion | None
+) -> Verification:
+    key = uuid.uuid4()
+    champion = champion_of(slot)
+    rival = champion.kernel if champion is not None and champion.kernel_id != kernel.pk else None
+    base = rival or gate_tier(slot, kernel).base
+    against = {("champion" if rival else "baseline"): intact(base)} if base.pk != kernel.pk else {}
+    document = api.verification_request(
+        job=str(key), goal=_goal(slot, kernel), operator_version=api.operator(slot.operator.name).version,
+        candidate=intact(kernel), against=against, isolation=settings.REQUIRED_ISOLATION,
+    )
+    with recording(slot.team.stream) as log:
+        if Verification.objects.filter(slot=slot, state=VerificationState.RUNNING).exists():
+            raise Refused("A verification for this slot is running already; wait for its result.")
+        job = job_enqueue(purpose=JobPurpose.PROMOTION, request=document, team=slot.team, kernel=kernel, job_id=key)
+        row = Verification.objects.create(
+            slot=slot, kernel=kernel, champion=champion.kernel if champion else None, kind=kind, restores=restores,
+            by=person, reason=reason, job=job, at=timezone.now(),
+        )
+        log.append(slot.team.stream, "promotion.started", {"slot": slot.pk, "kernel": kernel.pk, "kind": kind,
+                                                           "by": person.name if person else "system"})
+        audit_record(verb=f"{kind}.started", subject=slot, actor=person, team=slot.team, digest=kernel.pk,
+                     reason=reason)
+    return row
+
+
+def _goal(slot: Slot, kernel: Kernel) -> dict[str, Any]:
+    """The goal under which the kernel was made here; the defaults where none is known."""
+    campaign = Campaign.objects.filter(slot=slot, rounds__kernel=kernel).order_by("-id").first()
+    if campaign is not None:
+        return campaign.goal
+    return api.goal_default(slot.operator.name, slot.backend, slot.hardware.name, slot.workload)
+
+
+def verifications_sweep() -> None:
+    """Handle verifications that ended. Called by ``gate_sweep``."""
+    running = Verification.objects.filter(state=VerificationState.RUNNING).select_related(
+        "job__verdict", "slot__team", "slot__operator", "slot__hardware", "kernel", "restores", "by"
+    )
+    for row in running:
+        if row.job is None or row.job.state in (JobState.QUEUED, JobState.LEASED):
+            continue
+        try:
+            with recording(row.slot.team.stream) as log:
+                _handle(row, log)
+        except (AppError, IntegrityError, BytesDiffer) as error:
+            with recording(row.slot.team.stream) as log:
+                _close(row, VerificationState.REFUSED, str(error), log)
+
+
+def _handle(row: Verification, log: Log) -> None:
+    verdict = row.job.verdict
+    if row.kind == "recheck":
+        _handle_recheck(row, verdict, log)
+        return
+    problem = _rollback_problem(row, verdict)
+    if problem is not None:
+        _close(row, VerificationState.REFUSED, problem, log)
+        return
+    _roll_back(row, verdict, log)
+
+
+def _rollback_problem(row: Verification, verdict: Verdict | None) -> str | None:
+    """Asked anew in the transaction: roles, quarantine, vetoes and the champion may have changed meanwhile."""
+    if verdict is None:
+        return f"The verification ended without a verdict: {row.job.error}"
+    why = team_policies.may_roll_back(row.by, row.slot.team)
+    if why:
+        return why
+    champion = champion_of(row.slot)
+    if (champion.kernel_id if champion else None) != row.champion_id:
+        return "The champion of the slot changed while this was verified; ask again."
+    _restorable(row.slot, row.kernel)
+    if verdict.outcome != "passed":
+        return f"The verification says {verdict.outcome}: {gate.first_reason(verdict)}"
+    if not verdict.recomputed or verdict.evidence not in gate.EVIDENCE:
+        return "The verification's times are no evidence."
+    gap = selftest_gap(verdict.environment_class, verdict.isolation, row.slot.backend)
+    if gap:
+        return gap
+    if triggers.missing():
+        return "The database's own guards are missing or altered; run `python manage.py migrate`."
+    return None
+
+
+def _roll_back(row: Verification, verdict: Verdict, log: Log) -> None:
+    slot = Slot.objects.select_for_update(of=("self",)).select_related("team", "operator", "hardware").get(
+        pk=row.slot_id
+    )
+    switches_write()
+    promotion = Promotion.objects.create(
+        slot=slot, kernel=row.kernel, kind=PromotionKind.ROLLBACK, verdict=verdict,
+        previous=row.champion if slot.state != SlotState.EMPTY else None, gate_tier=gate_tier(slot, row.kernel).tier,
+        required_approvals=0, policy_version=slot.team.policy_version, by=row.by, reason=row.reason,
+        restores=row.restores, at=timezone.now(),
+    )
+    crown(slot, promotion, log)
+    _close(row, VerificationState.DONE, "", log)
+    log.append(slot.team.stream, "promotion.done", {"promotion": promotion.pk, "slot": slot.pk, "kind": "rollback",
+                                                    "kernel": row.kernel_id, "by": row.by.name})
+    audit_record(verb="promotion.rollback", subject=promotion, actor=row.by, team=slot.team, digest=row.kernel_id,
+                 reason=row.reason, data={"slot": slot.pk, "restores": row.restores_id, "verdict": verdict.pk})
+
+
+def _close(row: Verification, state: str, cause: str, log: Log) -> None:
+    if not Verification.objects.filter(pk=row.pk, state=VerificationState.RUNNING).update(
+        state=state, cause=cause, ended_at=timezone.now()
+    ):
+        return
+    if state == VerificationState.REFUSED:
+        log.append(row.slot.team.stream, "promotion.refused", {"slot": row.slot_id, "kernel": row.kernel_id,
+                                                               "kind": row.kind, "cause": cause})
+        audit_record(verb=f"{row.kind}.refused", subject=row.slot, actor=None, team=row.slot.team, digest=row.kernel_id,
+                     reason=cause)
+
+
+def _handle_recheck(row: Verification, verdict: Verdict | None, log: Log) -> None:
+    if verdict is None or verdict.outcome == "infra_error":
+        _close(row, VerificationState.REFUSED, "The evaluator failed; the champion stays and is checked again.", log)
+        return
+    _close(row, VerificationState.DONE, "", log)
+    if verdict.outcome != "passed":
+        text = f"A later check says {verdict.outcome}: {gate.first_reason(verdict)}"
+        quarantine(row.slot, text, log, verdict=verdict)
+
+
+def champions_recheck() -> int:
+    """Order a verification of every champion whose last one is of another evaluator version; returns how many."""
+    ordered = 0
+    rows = Champion.objects.filter(slot__state=SlotState.CHAMPION).select_related(
+        "slot__team", "slot__operator", "slot__hardware", "kernel", "promotion__verdict"
+    )
+    for champion in rows:
+        newest = Verdict.objects.filter(
+            kernel=champion.kernel, team=champion.slot.team, purpose="promotion", workload=champion.slot.workload
+        ).order_by("-id").first()
+        seen = (newest or champion.promotion.verdict).evaluator_version
+        busy = Verification.objects.filter(slot=champion.slot, state=VerificationState.RUNNING).exists()
+        if seen == api.evaluator_version() or busy:
+            continue
+        _order(champion.slot, champion.kernel, kind="recheck", person=None, restores=None,
+               reason=f"The evaluator is {api.evaluator_version()} now; the last check was by {seen}.")
+        ordered += 1
+    return ordered
+
+
+def quarantine(slot: Slot, reason: str, log: Log, *, by: User | None = None, verdict: Verdict | None = None) -> None:
+    """Set a champion aside inside an open transaction: it is no longer handed out."""
+    champion = champion_of(slot)
+    if champion is None or slot.state != SlotState.CHAMPION:
+        raise Refused("There is no champion in this slot to quarantine.")
+    Quarantine.objects.create(slot=slot, kernel=champion.kernel, promotion=champion.promotion, verdict=verdict, by=by,
+                              reason=reason, at=timezone.now())
+    transition(slot, SLOT_MACHINE, SlotState.QUARANTINED, state_reason=reason)
+    log.append(slot.team.stream, "champion.quarantined", {"slot": slot.pk, "name": str(slot), "reason": reason,
+                                                          "kernel": champion.kernel_id})
+    audit_record(verb="champion.quarantined", subject=slot, actor=by, team=slot.team, digest=champion.kernel_id,
+                 before=SlotState.CHAMPION, after=SlotState.QUARANTINED, reason=reason)
+
+
+def champion_quarantine(*, slot: Slot, reason: str, person: User | None = None) -> Slot:
+    """Set a champion aside, by a reviewer or by the system.
+
+    Raises:
+        Refused: no reviewer, or no champion. Invalid: no reason.
+    """
+    if person is not None:
+        why = team_policies.may_roll_back(person, slot.team)
+        if why:
+            raise Refused(why)
+    if not reason.strip():
+        raise Invalid("A quarantine needs a reason.", key="reason")
+    with recording(slot.team.stream) as log:
+        slot.refresh_from_db()
+        quarantine(slot, reason.strip(), log, by=person)
+    return slot
+
+
+def slot_empty(*, slot: Slot, person: User, reason: str) -> Slot:
+    """Take the champion out; the slot is empty and what comes next is compared with the shipped baseline.
+
+    Raises:
+        Refused: no reviewer. Invalid: no reason.
+    """
+    why = team_policies.may_roll_back(person, slot.team)
+    if why:
+        raise Refused(why)
+    if not reason.strip():
+        raise Invalid("Emptying a slot needs a reason.", key="reason")
+    with recording(slot.team.stream) as log:
+        slot.refresh_from_db()
+        before = slot.state
+        champion = champion_of(slot)
+        transition(slot, SLOT_MACHINE, SlotState.EMPTY, state_reason=reason.strip())
+        Champion.objects.filter(slot=slot).delete()
+        log.append(slot.team.stream, "champion.emptied", {"slot": slot.pk, "name": str(slot), "reason": reason})
+        audit_record(verb="champion.emptied", subject=slot, actor=person, team=slot.team, before=before,
+                     after=SlotState.EMPTY, digest=champion.kernel_id if champion else "", reason=reason)
+    return slot
