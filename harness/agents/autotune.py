@@ -92,7 +92,7 @@ def hypotheses_of(context: AgentContext, axes: Mapping[str, tuple[Any, ...]]) ->
     found.append(Hypothesis("combined", Direction.LAUNCH, function,
                             "Values that help one by one may help together, per shape bucket or over several keys.",
                             "tunables", 0.0))
-    return tuple([*found[:-1][:4], found[-1]]) if axes else ()
+    return (*found[:-1][:4], found[-1]) if axes else ()
 
 
 def exhaustive(context: AgentContext, axes: Mapping[str, tuple[Any, ...]]) -> Iterator[Point]:

@@ -14,6 +14,7 @@ from harness.agents.playbook import edit
 from harness.agents.playbook import numba_common as common
 from harness.agents.playbook.decode_attention_group import group_moves, grouped, is_grouped
 from harness.agents.playbook.move import Move
+from harness.agents.playbook.values import block_moves
 from harness.agents.protocol import AgentContext
 from harness.domain.vocabulary import Direction, Tier
 
@@ -200,6 +201,6 @@ def moves(context: AgentContext) -> list[Move]:
              "sequences spread over threads with prange", 1.0, common.thread_gain(context),
              _threads, evidence="hardware.threads"),
         *group_moves(context, NAME),
-        *common.block_moves(context, NAME, (256, 64, 16, 1024), what="fewer rescalings of the running output, more "
+        *block_moves(context, NAME, (256, 64, 16, 1024), what="fewer rescalings of the running output, more "
                             "scores per vectorised loop", reach=0.2, most=0.12 if inlined else 0.08, applies=_fits),
     ]

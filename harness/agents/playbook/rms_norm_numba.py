@@ -11,6 +11,7 @@ from collections.abc import Callable
 from harness.agents.playbook import edit
 from harness.agents.playbook import numba_common as common
 from harness.agents.playbook.move import Move
+from harness.agents.playbook.values import block_moves
 from harness.agents.protocol import AgentContext
 from harness.domain.vocabulary import Direction, Tier
 
@@ -227,6 +228,6 @@ def moves(context: AgentContext) -> list[Move]:
              "Scale column block by column block over all rows, so that a block of weights stays in registers. Costs "
              "a second sweep over x from memory.",
              "two kernels: sums first, then column blocks", 0.1, 0.05, _columns),
-        *common.block_moves(context, NAME, (64, 32, 16, 128, 256, 1024), what="more independent partial sums hide the "
+        *block_moves(context, NAME, (64, 32, 16, 128, 256, 1024), what="more independent partial sums hide the "
                             "latency of the addition", reach=0.3 if not relaxed else 0.05, most=0.25, applies=_tiled),
     ]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from harness.agents.playbook import edit
 from harness.agents.playbook import numba_common as common
 from harness.agents.playbook.move import Move
+from harness.agents.playbook.values import block_moves
 from harness.agents.protocol import AgentContext
 from harness.domain.vocabulary import Direction, Tier
 
@@ -222,6 +223,6 @@ def moves(context: AgentContext) -> list[Move]:
         Move("threads", Direction.OCCUPANCY, NAME, Tier.MEDIUM, common.thread_text(context),
              "rows spread over threads with prange", 1.0, common.thread_gain(context),
              _threads, evidence="hardware.threads"),
-        *common.block_moves(context, NAME, (64, 32, 128, 256, 8), what="wider blocks amortise the loop overhead of the "
+        *block_moves(context, NAME, (64, 32, 128, 256, 8), what="wider blocks amortise the loop overhead of the "
                             "partial results", reach=0.1, most=0.06, applies=_blocked),
     ]
