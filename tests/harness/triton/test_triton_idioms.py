@@ -19,7 +19,8 @@ ACCEPTED = {
     "contiguous of contiguous": "_copy[(1,)](x.contiguous(), out, 16, BLOCK=16)",
     "same dtype to": "_copy[(1,)](x.to(torch.float32), out, 16, BLOCK=16)",
     "same device to": "_copy[(1,)](x.to(x.device), out, 16, BLOCK=16)",
-    "split and unbind": "a, b = x.split(32)\n_copy[(1,)](a, out, 16, BLOCK=16)\n_copy[(1,)](b.unbind(0)[0], out[1], 16, BLOCK=16)",
+    "split and unbind": "a, b = x.split(32)\n_copy[(1,)](a, out, 16, BLOCK=16)\n"
+    "_copy[(1,)](b.unbind(0)[0], out[1], 16, BLOCK=16)",
     "iteration over rows": "for row, target in zip(x[:2], out[:2]):\n    _copy[(1,)](row, target, 16, BLOCK=16)",
     "expand": "_copy[(1,)](x[:1].expand(64, 256), out, 16, BLOCK=16)",
     "reinterpretation of bits": "_copy[(1,)](x.view(torch.int32), out.view(torch.int32), 16, BLOCK=16)",
@@ -153,20 +154,14 @@ def test_a_swallowed_refusal_stays(record, handler):
 
 
 def test_a_kept_tensor_is_refused(record):
-    plan = record(
-        candidate(
-            f"tmp = STATE.setdefault('tmp', torch.empty(16, device=x.device))\n_copy[(1,)](x, tmp, 16, BLOCK=16)\n{LAUNCH}"
-        )
-    )
+    keep = "tmp = STATE.setdefault('tmp', torch.empty(16, device=x.device))\n_copy[(1,)](x, tmp, 16, BLOCK=16)"
+    plan = record(candidate(f"{keep}\n{LAUNCH}"))
     assert [refusal.code for refusal in plan.refusals] == ["kept_scratch"]
 
 
 def test_a_counter_between_calls_is_seen(record):
-    plan = record(
-        candidate(
-            f"STATE['n'] = STATE.get('n', 0) + 1\nif STATE['n'] == 1:\n    {LAUNCH}\n_scale[(1,)](x, out, 2.0, 1, BLOCK=16)"
-        )
-    )
+    count = f"STATE['n'] = STATE.get('n', 0) + 1\nif STATE['n'] == 1:\n    {LAUNCH}"
+    plan = record(candidate(f"{count}\n_scale[(1,)](x, out, 2.0, 1, BLOCK=16)"))
     assert plan.second_call == "differs"
     assert [refusal.code for refusal in plan.refusals] == ["second_call"]
 

@@ -148,7 +148,8 @@ def test_host_idioms_of_a_gpu_work_on_the_cpu():
         "assert x.is_cuda and x.device.type == 'cuda'\n    tmp = torch.empty(16, device=x.device)\n"
         "    other = torch.zeros((16,), device='cuda')\n    with torch.cuda.device(x.device):\n"
         "        sms = torch.cuda.get_device_properties(0).multi_processor_count\n"
-        "        assert sms == 132\n        _copy[(1,)](x, tmp, 0, N=16)\n        _copy[lambda m: (1,)](tmp, out, 0, N=16)"
+        "        assert sms == 132\n        _copy[(1,)](x, tmp, 0, N=16)\n"
+        "        _copy[lambda m: (1,)](tmp, out, 0, N=16)"
     )
     x, x_here = lend("x", "input", torch.float32, (16,))
     out, out_here = lend("out", "output", torch.float32, (16,))
