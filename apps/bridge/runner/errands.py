@@ -9,7 +9,7 @@ from pathlib import Path
 from apps.bridge.runner.mirror import mirror_repair
 from apps.campaigns.jobs.workers import worker_beat
 from apps.kernels.models import Promotion
-from apps.reviews.services import gate_sweep
+from apps.reviews.services import champions_recheck, gate_sweep
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +22,13 @@ def beat() -> None:
 def sweep() -> None:
     """Stale requests, finished verifications, lapsed spot checks."""
     gate_sweep()
+
+
+def recheck() -> None:
+    """A new evaluator version verifies every champion anew, in the background."""
+    ordered = champions_recheck()
+    if ordered:
+        log.info("%d champions are verified again by the new evaluator.", ordered)
 
 
 @dataclass

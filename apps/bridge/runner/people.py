@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 from apps.campaigns import services
-from apps.campaigns.models import Campaign, Round
+from apps.campaigns.models import Campaign
 from apps.core.errors import AppError
 from apps.kernels.models import Kernel, Verdict
-from apps.reviews.models import ReviewRequest, SpotCheck
+from apps.reviews.models import ReviewRequest
 from apps.reviews.services import review_open, spot_check_ask
 from harness.engine import actions, results
 from harness.engine.results import result_to_document
@@ -18,17 +18,14 @@ log = logging.getLogger(__name__)
 
 
 def ask_spot_check(*, campaign: Campaign, fence: int, round_number: int) -> None:
-    """R17: ask a reviewer to look at ``round_number``, then tell the engine; killed in between, only the telling is
-    repeated."""
-    row = Round.objects.get(campaign=campaign, number=round_number)
-    if not SpotCheck.objects.filter(round=row).exists():
-        spot_check_ask(round=row)
-    _tell(campaign, fence, results.SpotCheckAsked(round_number))
+    """R17: ask a reviewer to look at ``round_number``; asked and told in one transaction."""
+    spot_check_ask(campaign=campaign, round_number=round_number, fence=fence)
 
 
 def open_review(*, campaign: Campaign, fence: int, state: CampaignState, action: actions.OpenReview,
                 verdict: Verdict | None, error: str) -> None:
-    """Open a request for the campaign's best kernel when its fresh measurement supports one, then tell the engine.
+    """Open a request for the campaign's best kernel when its fresh measurement supports one (the service tells the
+    engine in the same transaction); otherwise tell the engine that this kernel was dealt with.
 
     Without that support no request is opened: a reviewer's time is for kernels that are right and faster now.
     """
@@ -39,11 +36,10 @@ def open_review(*, campaign: Campaign, fence: int, state: CampaignState, action:
             review_open(campaign=campaign, kernel=kernel, verdict=verdict, because=state.cause)
         except AppError as refusal:
             log.warning("Campaign %s opens no review of %s: %s", campaign.pk, kernel.short, refusal.text)
+        else:
+            return
     elif not asked:
         found = f"{verdict.outcome}, {verdict.comparison}" if verdict else error
         log.info("Campaign %s opens no review of %s: measured afresh it is %s.", campaign.pk, kernel.short, found)
-    _tell(campaign, fence, results.ReviewOpened(action.round, action.kernel.digest))
-
-
-def _tell(campaign: Campaign, fence: int, result: results.Result) -> None:
-    services.engine_tell(campaign=campaign, document=result_to_document(result), fence=fence)
+    document = result_to_document(results.ReviewOpened(action.round, action.kernel.digest))
+    services.engine_tell(campaign=campaign, document=document, fence=fence)

@@ -26,6 +26,7 @@ COMMAND = "KERNELOPT_EVALUATE_COMMAND"
 class Command(BaseCommand):
     """One per device; a second one refuses to start while the first lives."""
 
+    requires_system_checks = ()  # pages and forms are no business of this process
     help = "Evaluate kernels from the queue on this machine's device."
 
     def handle(self, *args: Any, **options: Any) -> None:
