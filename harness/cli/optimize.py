@@ -1,0 +1,148 @@
+"""``python -m harness optimize``: run a whole campaign here, nobody attending."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from harness.agents.protocol import Agent
+from harness.agents.registry import make_agent
+from harness.campaign.folder import CampaignFolder
+from harness.campaign.goal_options import Options, goal_of
+from harness.campaign.local import Evaluator, Step, measure_final, run_campaign
+from harness.campaign.report import headline, report
+from harness.campaign.start import start_state
+from harness.cli.campaign_text import CampaignBar, print_log
+from harness.domain.codec import to_document
+from harness.domain.request import EvaluationRequest
+from harness.domain.samples import Samples
+from harness.domain.verdict import Verdict
+from harness.domain.vocabulary import Backend, Role
+from harness.engine.log import log_entries
+from harness.engine.state import CampaignState, Status
+from harness.evaluation.run import Progress
+from harness.hardware.digests import digest
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--goal", type=Path, metavar="FILE", help="a goal document (TOML); options override it")
+    parser.add_argument("--operator")
+    parser.add_argument("--backend", choices=[str(b) for b in Backend])
+    parser.add_argument("--agent", choices=["playbook", "autotune", "openai"], help="default playbook")
+    parser.add_argument("--strategy", choices=["halving", "exhaustive"], help="how autotune searches")
+    parser.add_argument("--hardware", help="defaults to this machine's; for Triton the GPU to prepare for")
+    parser.add_argument("--workload")
+    parser.add_argument("--grant", choices=["light", "medium", "heavy"])
+    parser.add_argument("--rounds", type=int, metavar="N")
+    parser.add_argument("--seconds", type=float, metavar="S", help="stop beginning rounds after this many seconds")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where log, kernels, verdicts and the report go")
+    parser.add_argument("--json", action="store_true", help="print one document about the whole campaign")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the campaign; exit 0 ended in order, 1 failed, 2 usage or an evaluator that could not judge."""
+    names = ("operator", "backend", "hardware", "workload", "agent", "strategy", "grant", "rounds", "seconds")
+    goal, overrides = goal_of(arguments.goal, Options(**{name: getattr(arguments, name) for name in names}))
+    state = start_state(goal, attended=False)
+    agent = make_agent(goal.agent)
+    for sentence in overrides:
+        sys.stderr.write(sentence + "\n")
+    return optimize(state, agent, real_evaluator, out=arguments.out, as_json=arguments.json, overrides=overrides)
+
+
+def optimize(state: CampaignState, agent: Agent, evaluator_of: Any, *, out: Path | None, as_json: bool,
+             overrides: tuple[str, ...] = ()) -> int:
+    """The command behind its options; ``evaluator_of(progress)`` gives the evaluator."""
+    bar = CampaignBar(state.goal.budget.rounds)
+    evaluate: Evaluator = evaluator_of(bar.stage)
+    folder = CampaignFolder(out, state) if out is not None else None
+    began = time.monotonic()
+
+    def observe(step: Step) -> None:
+        if folder is not None:
+            folder.record(step)
+        bar.step(step)
+
+    state = run_campaign(state, agent, evaluate, observe=observe, hardware=_hardware_facts(state))
+    final = measure_final(state, evaluate) if state.status is Status.FINISHED else None
+    bar.close()
+    verdict = final[1] if final is not None else None
+    if folder is not None:
+        if final is not None:
+            folder.write_verdict("final", final[1], final[2])
+        folder.write_log(state)
+        (folder.path / "report.html").write_text(report(state, verdict, agent.label), "utf-8")
+    seconds = round(time.monotonic() - began, 1)
+    if as_json:
+        document = document_of(state, verdict, agent.label, seconds, overrides)
+        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+    else:
+        _print(state, verdict, seconds, out)
+    return exit_code(state, verdict)
+
+
+def real_evaluator(progress: Progress) -> Evaluator:
+    """The evaluator of this installation, in this process."""
+    from harness.evaluation.pipeline import evaluate_fully
+
+    def evaluate(request: EvaluationRequest) -> tuple[Verdict, Samples | None]:
+        evaluation = evaluate_fully(request, progress=progress)
+        return evaluation.verdict, evaluation.samples
+
+    return evaluate
+
+
+def exit_code(state: CampaignState, final: Verdict | None) -> int:
+    """0 ended in order, 1 failed or the final kernel did not pass its fresh measurement, 2 the evaluator is out."""
+    if state.status is Status.PAUSED:
+        return 2
+    return 1 if state.status is Status.FAILED or (final is not None and not final.passed) else 0
+
+
+def document_of(state: CampaignState, final: Verdict | None, label: str, seconds: float,
+                overrides: tuple[str, ...]) -> dict[str, Any]:
+    """One JSON document about the campaign; times that were not measured are null."""
+    ratio = final.timing.overall.get(str(Role.BASELINE)) if final is not None and final.timing else None
+    return {
+        "version": 1,
+        "goal": to_document(state.goal),
+        "goal_digest": state.goal.digest,
+        "overrides": list(overrides),
+        "agent": {"kind": state.goal.agent.kind, "label": label},
+        "status": str(state.status),
+        "code": state.code,
+        "cause": state.cause,
+        "rounds": len(state.concluded),
+        "evaluations": sum(record.evaluated for record in state.rounds),
+        "seconds": seconds,
+        "hypotheses": [to_document(hypothesis) for hypothesis in state.hypotheses],
+        "baseline": {"digest": state.baseline.digest,
+                     "verdict": to_document(state.baseline_verdict) if state.baseline_verdict else None},
+        "log": [to_document(entry) for entry in log_entries(state)],
+        "final": {"round": state.incumbent.round, "kernel": state.incumbent.kernel.digest,
+                  "source": state.incumbent.kernel.source, "against_baseline": to_document(ratio) if ratio else None,
+                  "verdict": to_document(final) if final is not None else None},
+        "headline": headline(state, final),
+    }
+
+
+def _hardware_facts(state: CampaignState) -> dict[str, object]:
+    found = digest(state.goal.hardware)
+    return {"title": found.title, "text": found.text, **{fact.name: fact.value for fact in found.facts}}
+
+
+def _print(state: CampaignState, final: Verdict | None, seconds: float, out: Path | None) -> None:
+    print_log(state)
+    print()
+    print(headline(state, final))
+    if state.goal.backend is Backend.TRITON and (state.baseline_verdict is None or not state.baseline_verdict.timed):
+        where = f"are in {out / 'requests'}" if out else "are written with --out"
+        print(f"This was a dry run: nothing was timed. Requests for a GPU host {where}.")
+    print(f"{state.status}: {state.cause} {len(state.concluded)} rounds in {seconds:.0f} s.")
+    if out is not None:
+        print(f"Report: {out / 'report.html'}")
