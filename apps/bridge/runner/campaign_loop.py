@@ -17,6 +17,7 @@ from typing import Any
 
 from apps.bridge import api
 from apps.bridge.runner import ask, measure, people
+from apps.bridge.runner.demo.names import is_background, people_at_work
 from apps.campaigns import services
 from apps.campaigns.choices import CAMPAIGN_ACTIVE
 from apps.campaigns.models import Campaign, EngineResult
@@ -83,6 +84,8 @@ class CampaignRunner:
             "team", "slot__operator", "slot__hardware", "start_kernel", "started_by").get(pk=self.pk)
         if campaign.state not in CAMPAIGN_ACTIVE:
             return Step.SETTLED
+        if is_background(campaign) and people_at_work():
+            return Step.WAITS
         self.seen = marker(campaign)
         state = services.engine_state(campaign)
         action = next_action(state)

@@ -7,6 +7,7 @@ from django.core.checks import run_checks
 
 from apps.bridge import api
 from apps.kernels.services import hardware_register, operators_sync
+from apps.reviews.services import gate_prepare
 
 KNOWN_DEVICES = ("nvidia-h200",)
 
@@ -14,7 +15,8 @@ KNOWN_DEVICES = ("nvidia-h200",)
 def prepare(*, demo: bool) -> list[str]:
     """Write what is missing; answers sentences about what will not work. Idempotent, takes about a second."""
     checks = run_checks(tags=["database"], databases=["default"])
-    notes = [f"{check.msg} {check.hint or ''}".strip() for check in checks]
+    notes = [f"The gate's trigger {name} does not stand; promotions wait." for name in gate_prepare()]
+    notes += [f"{check.msg} {check.hint or ''}".strip() for check in checks]
     operators_sync()
     here = api.hardware_here()
     hardware_register(name=here, title="this machine", backends=["numba"], facts=_facts(here))
