@@ -147,7 +147,7 @@ def influence_add(*, campaign: Campaign, user: User, source: str) -> None:
     Influence.objects.get_or_create(campaign=campaign, user=user, source=source)
 
 
-def _act(campaign: Campaign, person: User, kind: str, token_scope: bool, **data: Any) -> Campaign:
+def _act(campaign: Campaign, person: User, kind: str, token_scope: bool, /, **data: Any) -> Campaign:
     """Tell the engine what a person did, and write it into the trail, in one transaction."""
     _allowed(person, campaign.team, token_scope)
     try:
