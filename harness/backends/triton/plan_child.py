@@ -26,9 +26,9 @@ def preload() -> None:
     # Before numpy and torch load: their pools would be threads alive at the fork.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TRITON_DISABLE_LINE_INFO"):
         os.environ[name] = "1"
+    import triton.experimental.gluon
     import triton.language.extra.libdevice
     import triton.tools.tensor_descriptor  # noqa: F401
-    from torch.utils._python_dispatch import TorchDispatchMode
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import make_backend
     from triton.runtime.cache import triton_key
@@ -37,8 +37,6 @@ def preload() -> None:
     from harness.backends.triton.recorder import driver, host, ircapture, record  # noqa: F401
     from harness.backends.triton.targets import TARGETS
 
-    with TorchDispatchMode():  # its first use imports much of torch
-        pass
     # What keys Triton's cache: its own files and ptxas, which children could neither read at once nor run.
     triton_key()
     for target in TARGETS.values():

@@ -18,6 +18,12 @@ _UPLOADS = {"tensor", "as_tensor", "from_numpy", "frombuffer", "asarray", "spars
 class AllocationMode(TorchDispatchMode):
     """Sends every torch operation of the thread to the session."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # torch would wrap the method below in code that imports its compiler (seconds) on first use. Nothing is
+        # compiled here, so the wrapper has no use.
+        return False
+
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
