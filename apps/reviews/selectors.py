@@ -121,6 +121,6 @@ def promotions_blocked() -> list[str]:
 
 __all__ = [
     "Requirement", "approvals_of", "contributors_of", "decisions_of", "gate_requirements", "inbox_for",
-    "open_requests", "promotions_blocked", "regressions_of", "request_for", "requests_for", "spot_checks_for", "standing_vetoes",
-    "threads_of", "verifications_of", "vetoes_on", "waiting_count", "why_not",
+    "open_requests", "promotions_blocked", "regressions_of", "request_for", "requests_for", "spot_checks_for",
+    "standing_vetoes", "threads_of", "verifications_of", "vetoes_on", "waiting_count", "why_not",
 ]

@@ -102,7 +102,7 @@ def verdict_document(
         document["blame"] = "infrastructure" if outcome == "infra_error" else "candidate"
         document["reasons"] = [{"code": outcome, "stage": "correctness", "text": f"It is {outcome}: 3 is not 4."}]
         return document, None
-    samples = made_samples(ratios or {r: 1.3 for r in roles} or {"baseline": 1.0}, slow_shape=slow_shape)
+    samples = made_samples(ratios or dict.fromkeys(roles, 1.3) or {"baseline": 1.0}, slow_shape=slow_shape)
     role = role or "baseline"
     compared = compare(samples, role)
     sides = {name: to_document(compare(samples, name).overall) for name in samples.shapes[0].versus}

@@ -13,8 +13,15 @@ from apps.core.errors import Invalid, MovedOn, Refused
 from apps.kernels.models import Champion, Promotion
 from apps.reviews.models import ReviewRequest
 from apps.reviews.selectors import gate_requirements, inbox_for
-from apps.reviews.services import gate_sweep, policy_set, review_open, review_raise_tier, review_withdraw, thread_open
-from apps.reviews.services import thread_resolve
+from apps.reviews.services import (
+    gate_sweep,
+    policy_set,
+    review_open,
+    review_raise_tier,
+    review_withdraw,
+    thread_open,
+    thread_resolve,
+)
 from apps.stream.selectors import events_after
 
 
