@@ -92,7 +92,7 @@ def measure(cores: Cores) -> Roofs:
     """
     cpu = detect_cpu()
     second, last = cpu.cache_bytes(2) or 1 << 20, cpu.last_level_bytes or 32 << 20
-    footprints = sorted({second // 2, second * 2, last // 2, max(4 * last, 128 << 20)})
+    footprints = sorted({second // 2, second * 2, last // 2, 2 * last, 3 * last})
     asked = json.dumps({"cores": cores.timing, "footprints": footprints})
     threads = str(cores.threads)
     environment_of_child = {"PATH": os.defpath, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads,

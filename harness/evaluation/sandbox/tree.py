@@ -10,7 +10,10 @@ from collections.abc import Iterator
 
 PROC = "/proc"
 DEAD = "ZX"
-FIRST = -20
+TURN_S = 1e-4
+"""A signal takes effect when its target gets a turn: the caller, which may outrank it, has to leave the core."""
+JUDGE, KEEPER, TIMED = 3, 2, 1
+"""Real-time levels: whoever can stop a runaway kernel runs before it, even on a single core."""
 
 
 def stat(pid: int) -> tuple[str, int] | None:
@@ -21,6 +24,15 @@ def stat(pid: int) -> tuple[str, int] | None:
     except OSError:
         return None
     return words[0].decode(), int(words[1])
+
+
+def involuntary_switches(pid: int) -> int:
+    """How often the main thread of ``pid`` lost its core although it could have gone on; 0 when unknown."""
+    try:
+        with open(f"{PROC}/{pid}/status", "rb") as file:  # noqa: PTH123
+            return int(file.read().partition(b"nonvoluntary_ctxt_switches:")[2].split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def members() -> dict[int, str]:
@@ -65,6 +77,7 @@ def stop(*, own_namespace: bool, patience_s: float = 2.0) -> bool:
         if not running:
             return True
         _signal(running, signal.SIGSTOP)
+        time.sleep(TURN_S)
     return False
 
 
@@ -86,6 +99,7 @@ def kill(*, own_namespace: bool, patience_s: float = 2.0) -> bool:
         if not living:
             return True
         _signal(living, signal.SIGKILL)
+        time.sleep(TURN_S)
         _reap()
     return False
 
@@ -98,9 +112,24 @@ def _reap() -> None:
         return
 
 
+def ahead(pid: int, level: int) -> bool:
+    """Run ``pid`` (0: this thread) before all ordinary work, where this process may decide that; its children do not
+    inherit it."""
+    try:
+        os.sched_setscheduler(pid, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(level))
+    except OSError:
+        return False
+    return True
+
+
+def ordinary(pid: int) -> None:
+    """Undo ``ahead``."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
+
+
 def pin(pid: int, cores: set[int]) -> None:
     """Keep every thread of ``pid`` on ``cores``, ahead of everybody else there where this process may decide that."""
     for name in os.listdir(f"{PROC}/{pid}/task"):  # noqa: PTH208
         os.sched_setaffinity(int(name), cores)
-        with contextlib.suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, int(name), FIRST)
+        ahead(int(name), TIMED)

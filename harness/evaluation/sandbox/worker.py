@@ -38,6 +38,7 @@ class SandboxWorker:
         self._frozen = False
         self._count = 0
         self.standing: tuple[str, ...] = ()
+        self.switches = 0  # involuntary context switches so far, as the keeper last saw them
 
     def wait_ready(self, patience_s: float = 20.0) -> None:
         """Wait until the process stands behind its walls.
@@ -142,6 +143,7 @@ class SandboxWorker:
                 text = "The candidate's processes could not be stopped while its output was read. Start no processes."
                 raise CandidateFault(Fault(Outcome.RUNTIME_ERROR, "not_stoppable", text))
             self._frozen = True
+            self.switches = int(answer.get("switches", 0))
 
     def resume(self) -> None:
         """Let the process run again."""
@@ -149,9 +151,9 @@ class SandboxWorker:
             self._command({"op": "continue"})
             self._frozen = False
 
-    def pin(self, cores: Sequence[int]) -> None:
-        """Keep every thread of the process on ``cores`` from now on."""
-        self._command({"op": "pin", "cores": list(cores)})
+    def pin(self, cores: Sequence[int], rest: Sequence[int]) -> None:
+        """Keep every thread of the process on ``cores`` from now on, and its keeper on ``rest``."""
+        self._command({"op": "pin", "cores": list(cores), "keeper": list(rest)})
 
     def close(self) -> None:
         """Kill the process and everything it started; idempotent."""

@@ -28,7 +28,7 @@ SEED = 20_261_129
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The answer for one opponent. Fractions: ``noise``, the A/A half-width; ``margin``, what an interval must clear."""
+    """The answer for one opponent. Fractions: ``noise`` is the A/A half-width, ``margin`` what must be cleared."""
 
     comparison: Comparison
     overall: Ratio

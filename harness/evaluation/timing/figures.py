@@ -21,11 +21,13 @@ CLAIM_TOLERANCE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one call of a shape has to do: bytes, operations, and the seconds no honest call can beat."""
+    """What one call of a shape has to do: bytes, operations, the seconds that the roof gives for them, and the least
+    seconds once everything that the caches may hold is free."""
 
     bytes: int
     flops: int
     floor_s: float
+    least_s: float
 
 
 def samples_of(record: Record, points: tuple[ShapePoint, ...], roles: Mapping[str, str], control: str) -> Samples:
@@ -76,15 +78,16 @@ def _shape(shape: ShapeSamples, work: Work) -> ShapeTiming:
     )
 
 
-def impossible(timing: Timing) -> list[str]:
-    """Shapes whose time lies below 0.9 of the floor: no honest call can be that fast."""
-    return [_floor_text(s) for s in timing.shapes if (s.roof_share or 0) > 1.0 / IMPOSSIBLE_SHARE]
+def impossible(timing: Timing, work: Mapping[str, Work]) -> list[str]:
+    """Shapes whose time lies below 0.9 of the least time: no honest call can be that fast."""
+    return [_floor_text(s) for s in timing.shapes if s.median_us < IMPOSSIBLE_SHARE * work[s.shape].least_s * 1e6]
 
 
-def suspicious(timing: Timing, record: Record) -> list[str]:
-    """What a person has to look at: times below the floor, and processes whose own clock disagrees with the judge's."""
+def suspicious(timing: Timing, work: Mapping[str, Work], record: Record) -> list[str]:
+    """What a person has to look at: times below the least, and processes whose own clock disagrees with the judge's."""
+    low, high = IMPOSSIBLE_SHARE * 1e6, SUSPICIOUS_SHARE * 1e6
     found = [_floor_text(s) for s in timing.shapes
-             if 1.0 / SUSPICIOUS_SHARE < (s.roof_share or 0) <= 1.0 / IMPOSSIBLE_SHARE]
+             if low * work[s.shape].least_s <= s.median_us < high * work[s.shape].least_s]
     for label, shape in record.shapes.items():
         if shape.claims and abs(median(shape.claims) - 1.0) > CLAIM_TOLERANCE:
             found.append(f"On {label} the process's own clock shows {median(shape.claims):.2f} of the judge's time.")

@@ -35,9 +35,7 @@ TARGET_BATCH_S = 5e-3
 LEAST_SLOTS, MOST_SLOTS, MOST_RING_BYTES = 4, 32, 512 << 20
 CACHES = 3
 """A ring holds at least this many times the last-level cache, where ``MOST_SLOTS`` allows."""
-QUIET_STEAL, QUIET_FOREIGN = 0.02, 0.10
 HOT_BATCHES = 2
-JUDGE_PRIORITY = -15
 
 
 @dataclass
@@ -60,7 +58,7 @@ class Record:
 
 
 class Session:
-    """Rings and the clock for one stage of one evaluation. Use as a context."""
+    """Rings and the clock for one stage of one evaluation. Close it."""
 
     def __init__(self, opener: Any, spec: OperatorSpec, points: tuple[ShapePoint, ...], *, dtype: str,
                  regimes: tuple[str, ...], seed: int, stage: Stage, cores: Cores, compile_request: dict[str, Any],
@@ -79,12 +77,6 @@ class Session:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Give rings and cores back."""
@@ -110,7 +102,7 @@ class Session:
         self.footprints[point.label] = slots * slot_bytes
 
     def _measure_overhead(self) -> float:
-        sides = open_sides(self._opener, {"nothing": NOTHING}, self._compile, self._cores.timing, self._deadline_s)
+        sides = open_sides(self._opener, {"nothing": NOTHING}, self._compile, self._cores, self._deadline_s)
         try:
             ring = next(iter(self.rings.values()))
             sides["nothing"].lend(ring)
@@ -127,12 +119,12 @@ class Session:
         Raises:
             CandidateFault, Refused: the candidate failed, or a timed call of it left a wrong result.
         """
-        sides = open_sides(self._opener, sources, self._compile, self._cores.timing, self._deadline_s)
+        sides = open_sides(self._opener, sources, self._compile, self._cores, self._deadline_s)
         try:
             for name, side in sides.items():
                 record.first_calls[name].append(side.first_call_s * 1e6)
             for point in self._points:
-                self._shape(point, sides, record.shapes[point.label], sweeps)
+                self._shape(point, sides, record.shapes[point.label], sweeps, record.disturbed)
         finally:
             close_sides(sides)
 
@@ -140,21 +132,14 @@ class Session:
         """A round, measured again up to ``repeats`` times while it was disturbed; how many repeats were spent."""
         for spent in range(repeats + 1):
             attempt = Record()
-            before = telemetry.read(self._cores.timing)
-            self._busy_s = 0.0
             self.round(sources, attempt, sweeps)
-            after = telemetry.read(self._cores.timing)
-            seen = telemetry.between(before, after, self._busy_s, self._cores.threads)
-            if spent == repeats or (seen.steal_share <= QUIET_STEAL and seen.foreign_share <= QUIET_FOREIGN):
+            if spent == repeats or not attempt.disturbed:
                 _merge(record, attempt)
-                if seen.steal_share > QUIET_STEAL or seen.foreign_share > QUIET_FOREIGN:
-                    record.disturbed.append(seen.text)
                 return spent
         return repeats
 
-    _busy_s = 0.0
-
-    def _shape(self, point: ShapePoint, sides: dict[str, Side], record: ShapeRecord, sweeps: int) -> None:
+    def _shape(self, point: ShapePoint, sides: dict[str, Side], record: ShapeRecord, sweeps: int,
+               disturbed: list[str]) -> None:
         ring = self.rings[point.label]
         estimates = []
         for side in sides.values():
@@ -164,6 +149,8 @@ class Session:
                 estimates.append(self._per_call(side, ring, [1 % len(ring), 2 % len(ring)])[0])
         calls = min(max(TARGET_BATCH_S / max(*estimates, 1e-6), 1.0), len(ring))
         verified = self._random.randrange(sweeps)
+        before, requests = telemetry.read(self._cores.timing), sweeps * len(sides)
+        switches = -sum(side.worker.switches for side in sides.values())
         samples: dict[str, list[float]] = {name: [] for name in sides}
         for sweep in range(sweeps):
             slots = self._random.sample(range(len(ring)), draw_calls(self._random, calls, len(ring)))
@@ -176,6 +163,11 @@ class Session:
                         record.claims.append(claim / seconds)
                     if sweep == verified:
                         self._verify(ring[self._random.choice(slots)], point)
+        switches += sum(side.worker.switches for side in sides.values())
+        after = telemetry.read(self._cores.timing)
+        seen = telemetry.between(before, after, self._cores.threads, switches, requests)
+        if seen.disturbed:
+            disturbed.append(seen.text)
         for name, values in samples.items():
             record.rounds[name].append(tuple(values))
         self._hot_and_cold(sides, ring, record, max(1, round(calls)))
@@ -193,7 +185,6 @@ class Session:
     def _per_call(self, side: Side, ring: list[Lending], slots: list[int]) -> tuple[float, float | None]:
         """Seconds per call by the judge's clock, and by the worker's own."""
         seconds, claimed = side.batch(ring, slots)
-        self._busy_s += seconds
         net = max(seconds - self._overhead_s, 1e-9)
         return net / len(slots), None if claimed is None else claimed / len(slots)
 
@@ -224,6 +215,7 @@ def draw_calls(source: random.Random, mean: float, most: int) -> int:
 
 
 def _merge(into: Record, other: Record) -> None:
+    into.disturbed += other.disturbed[:1]
     for name, values in other.first_calls.items():
         into.first_calls[name] += values
     for label, shape in other.shapes.items():
@@ -249,16 +241,12 @@ def _named(side: Side) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _judge_on(cores: Cores) -> Iterator[None]:
-    """Keep the judge off the clock's cores, and first in line on its own where it may decide that."""
-    before, priority = os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0)
+    """Keep the judge off the clock's cores."""
+    before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores.rest)
-    with contextlib.suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, 0, JUDGE_PRIORITY)
     try:
         yield
     finally:
-        with contextlib.suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, 0, priority)
         os.sched_setaffinity(0, before)
 
 

@@ -11,7 +11,9 @@ from typing import Any
 from harness.domain.errors import InfrastructureError
 from harness.evaluation.judge.lending import Lending
 from harness.evaluation.ports import CandidateFault
+from harness.evaluation.sandbox import tree
 from harness.evaluation.sandbox.worker import SandboxWorker, describe
+from harness.hardware.cores import Cores
 
 CANDIDATE = "candidate"
 AGAIN = "again"
@@ -53,19 +55,23 @@ class Side:
         self.worker.ask({"op": "flush"})
 
     def _timed(self, request: dict[str, Any]) -> tuple[float, float | None]:
-        self.worker.resume()
-        began = time.perf_counter()
-        answer = self.worker.exchange(request)
-        seconds = time.perf_counter() - began
-        self.worker.freeze()
-        self.worker.check_quiet()
+        tree.ahead(0, tree.JUDGE)  # or the judge's own wait for a core would be charged to the kernel
+        try:
+            self.worker.resume()
+            began = time.perf_counter()
+            answer = self.worker.exchange(request)
+            seconds = time.perf_counter() - began
+            self.worker.freeze()
+            self.worker.check_quiet()
+        finally:
+            tree.ordinary(0)
         claimed = answer.get("claimed_s")
         return seconds, float(claimed) if isinstance(claimed, int | float) else None
 
 
-def open_sides(opener: Any, sources: Mapping[str, str], compile_request: dict[str, Any], cores: Sequence[int],
+def open_sides(opener: Any, sources: Mapping[str, str], compile_request: dict[str, Any], cores: Cores,
                deadline_s: float) -> dict[str, Side]:
-    """Fresh processes for all sides, two at a time while they compile, then pinned to ``cores``.
+    """Fresh processes for all sides, two at a time while they compile, then pinned to the clock's cores.
 
     Raises:
         CandidateFault: the candidate failed.
@@ -79,7 +85,7 @@ def open_sides(opener: Any, sources: Mapping[str, str], compile_request: dict[st
             worker.load(sources[name])
             worker.ask(compile_request)
             seconds = time.perf_counter() - began
-            worker.pin(cores)
+            worker.pin(cores.timing, cores.rest)
         except BaseException:
             worker.close()
             raise

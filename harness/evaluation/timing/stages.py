@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.backends.numba.stages import compile_request, smallest_case
@@ -14,9 +16,9 @@ from harness.evaluation.timing import figures
 from harness.evaluation.timing.comparison import Compared, compare, score
 from harness.evaluation.timing.session import Record, Session
 from harness.evaluation.timing.sides import AGAIN, CANDIDATE
-from harness.hardware import telemetry
+from harness.hardware import exclusive, telemetry
 from harness.hardware.cores import reserve
-from harness.hardware.detect import detect_cpu
+from harness.hardware.detect import detect_cpu, hardware_name
 from harness.hardware.roofs import roofs
 from harness.operators.base import ShapePoint
 
@@ -25,6 +27,8 @@ SWEEPS = 8
 """Paired samples per round and shape, fixed beforehand."""
 SCREENING_SWEEPS = 3
 CLEARLY_SLOWER = 1 / 1.5
+LOCK_S = 600.0
+"""Seconds to wait for another measurement on the same cores."""
 STEP_S = 60.0
 """The longest that one request to a timed process may take, seconds."""
 REPEATS = 3
@@ -64,7 +68,7 @@ def benchmark(run: Run) -> None:
         work = _work(run, points, session)
     samples = figures.samples_of(record, points, line_up.roles_of(line_up.control), line_up.control)
     timing = figures.timing_of(samples, work, evidence=Evidence.BOUNDED, longer=False)
-    _refuse_impossible(timing, Stage.BENCHMARK)
+    _refuse_impossible(timing, work, Stage.BENCHMARK)
     role = run.compared_role
     ratio = timing.overall[str(role)].ratio if role else None
     run.clocks["screening_ratio"] = ratio
@@ -107,10 +111,10 @@ def recheck(run: Run) -> None:
         work = _work(run, points, session)
         run.clocks["overhead_us"] = session.overhead_us
     timing = figures.timing_of(samples, work, evidence=Evidence.BOUNDED, longer=longer)
-    _refuse_impossible(timing, Stage.RECHECK)
+    _refuse_impossible(timing, work, Stage.RECHECK)
     _refuse_limits(run, timing, samples)
     run.timing, run.samples = timing, samples
-    run.suspicious += figures.suspicious(timing, record)
+    run.suspicious += figures.suspicious(timing, work, record)
     run.clocks["load"] = telemetry.load_average()
     _conclude(run, compared, samples, record)
 
@@ -141,13 +145,30 @@ def line_up_of(run: Run) -> LineUp:
     return LineUp(sources, roles, control)
 
 
-def _session(run: Run, stage: Stage, points: tuple[ShapePoint, ...]) -> Session:
+@contextlib.contextmanager
+def _session(run: Run, stage: Stage, points: tuple[ShapePoint, ...]) -> Iterator[Session]:
+    """A session that has the clock's cores for itself."""
     if run.seed is None:
         run.seed = draw_seed()
+
+    def waiting() -> None:
+        run.progress(stage, 0, 1, "waiting for another measurement on this machine")
+
+    with exclusive.device(hardware_name(), max(1.0, min(run.remaining_s, LOCK_S)), waiting):
+        session = _open_session(run, stage, points)
+        try:
+            yield session
+        finally:
+            session.close()
+
+
+def _open_session(run: Run, stage: Stage, points: tuple[ShapePoint, ...]) -> Session:
+    assert run.seed is not None
     return Session(
         run.open_workers(str(Backend.NUMBA)), run.spec, points, dtype=run.workload.dtypes[run.request.backend],
         regimes=run.workload.regimes, seed=run.seed, stage=stage, cores=reserve(),
-        compile_request=compile_request(run.spec, smallest_case(run.spec)), deadline_s=min(STEP_S, max(1.0, run.remaining_s)),
+        compile_request=compile_request(run.spec, smallest_case(run.spec)),
+        deadline_s=min(STEP_S, max(1.0, run.remaining_s)),
     )
 
 
@@ -164,19 +185,23 @@ def _rounds(run: Run, session: Session, line_up: LineUp, record: Record, sweeps:
 
 
 def _work(run: Run, points: tuple[ShapePoint, ...], session: Session) -> dict[str, figures.Work]:
-    """Bytes, operations and floor of every shape. What the caches may still hold of a ring is not charged."""
+    """Bytes, operations and floors of every shape. The caches may still hold a part of a ring, because the judge has
+    just poisoned it: the least time does not charge for that part."""
     measured, cache = roofs(), detect_cpu().last_level_bytes
     found = {}
     for point in points:
         nbytes, flops = run.spec.bytes_per_call(point.dims, 4), run.spec.flops_per_call(point.dims)
         footprint = session.footprints[point.label]
         charged = round(nbytes * (1 - min(cache / footprint, 0.75)))
-        found[point.label] = figures.Work(nbytes, flops, measured.floor_s(charged, flops, footprint))
+        found[point.label] = figures.Work(
+            nbytes, flops, floor_s=measured.floor_s(nbytes, flops, footprint),
+            least_s=measured.floor_s(charged, flops, footprint),
+        )
     return found
 
 
-def _refuse_impossible(timing: Timing, stage: Stage) -> None:
-    beaten = figures.impossible(timing)
+def _refuse_impossible(timing: Timing, work: Mapping[str, figures.Work], stage: Stage) -> None:
+    beaten = figures.impossible(timing, work)
     if beaten:
         text = f"{beaten[0]} Work is missing or done elsewhere: a call has to read all inputs and write all outputs."
         raise Refused(Outcome.REWARD_HACK, Reason("below_floor", stage, text))
