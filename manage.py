@@ -9,7 +9,7 @@ import sys
 
 def main() -> None:
     """Run a management command with the settings of this site."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kernelopt_site.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kernelopt_site.settings.base")
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)

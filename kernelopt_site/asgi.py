@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kernelopt_site.settings")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kernelopt_site.settings.base")
 
 from django.core.asgi import get_asgi_application
 

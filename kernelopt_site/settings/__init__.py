@@ -1,3 +1,1 @@
-"""Settings of the site: ``base`` read from the environment; ``test`` for the test suite."""
-
-from kernelopt_site.settings.base import *  # noqa: F403
+"""Settings modules: ``base``, read from the environment; ``test`` for the test suite, which sets its own first."""
