@@ -12,7 +12,6 @@ from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Backend, Outcome, Stage
 from harness.evaluation.buffers import dtype_name, dtype_of
 from harness.evaluation.judge.inputs import cases_for, dtype_for
-from harness.evaluation.judge.oracle import expect
 from harness.evaluation.judge.seeds import generator
 from harness.evaluation.judge.session import Problem, Session, end_session, session_of
 from harness.evaluation.run import Refused, Run
@@ -77,8 +76,7 @@ def _related(
 ) -> None:
     transformed = session.outputs(problem).values
     wanted = relation.outputs(original)
-    bounds = expect(run.spec, problem.dims, problem.inputs, problem.attributes, problem.dtype)
-    allowed = expect(run.spec, base.dims, base.inputs, base.attributes, base.dtype)
+    bounds, allowed = session.answer(problem), session.answer(base)
     for output, value in transformed.items():
         if relation.exact:
             _same(run, problem.name, output, value, wanted[output], "breaks this relation", "relation_broken")

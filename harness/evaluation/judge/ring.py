@@ -41,15 +41,18 @@ def fresh_inputs(
     return lendings
 
 
-def verify_outputs(lending: Lending, stage: Stage, label: str | None = None) -> list[Reason]:
+def verify_outputs(
+    lending: Lending, stage: Stage, label: str | None = None, relative: float | None = None
+) -> list[Reason]:
     """Judge what a timed call left in its slot, by the same oracle and bound as the correctness stage.
 
-    Empty when right. Raises ``InvalidReference`` when the reference itself fails.
+    ``relative`` is a goal's own tolerance. Empty when right. Raises ``InvalidReference`` when the reference
+    itself fails.
     """
     dims = {
         dim: size
         for item, argument in zip(lending.lent, lending.spec.arguments, strict=True)
         for dim, size in zip(argument.dims, item.shape, strict=True)
     }
-    answers = expect(lending.spec, dims, lending.inputs, lending.attributes, lending.dtype)
+    answers = expect(lending.spec, dims, lending.inputs, lending.attributes, lending.dtype, relative)
     return check(lending, answers, stage, label).reasons

@@ -39,18 +39,17 @@ def _flops(dims: Dims) -> int:
 
 
 def _tile(params: Mapping[str, object], dims: Dims, itemsize: int) -> TileDemand:
-    """A block of keys and one of values per pipeline stage; products and the gathered output live in fp32."""
+    """A block of keys is live in the cache's dtype while its products are summed across columns."""
     block, warps = int(params.get("BLOCK_N", 64)), int(params.get("num_warps", 4))  # type: ignore[call-overload]
-    stages = int(params.get("num_stages", 2))  # type: ignore[call-overload]
     width = 1 << (dims["dim"] - 1).bit_length()
-    per_thread = -(-block * width // (32 * warps))
-    staged = 2 * block * width * itemsize * max(stages - 1, 0)
+    registers = -(-block * width * itemsize // (4 * 32 * warps))
+    shared = 4 * warps * width
     return TileDemand(
-        shared_bytes=staged + 4 * warps * width,
-        registers_per_thread=per_thread + -(-width // 32) + 32,
-        text=f"{max(stages - 1, 0)} staged block(s) of keys and values are 2 x {block} x {width} x {itemsize} bytes "
-        f"each = {staged} bytes of shared memory, the reduction across warps {4 * warps * width} more; one {block} x "
-        f"{width} fp32 product over {32 * warps} threads is {per_thread} registers a thread plus about 32",
+        shared_bytes=shared,
+        registers_per_thread=registers + 32,
+        text=f"a block of {block} keys of width {width} at {itemsize} bytes over {32 * warps} threads is {registers} "
+        f"registers a thread, plus at least 32 for the query, the sums and addresses; the sum over positions across "
+        f"{warps} warps takes {warps} x {width} x 4 = {shared} bytes of shared memory",
     )
 
 

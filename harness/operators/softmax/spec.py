@@ -31,15 +31,15 @@ def _flops(dims: Dims) -> int:
 
 
 def _tile(params: Mapping[str, object], dims: Dims, itemsize: int) -> TileDemand:
-    """One program holds BLOCK columns: fp32 values and partial results are live together."""
+    """One program holds BLOCK columns: at least one fp32 copy of them is live across the reduction."""
     block, warps = int(params.get("BLOCK", 1024)), int(params.get("num_warps", 4))  # type: ignore[call-overload]
     per_thread = -(-block // (32 * warps))
     shared = 4 * warps
     return TileDemand(
         shared_bytes=shared,
-        registers_per_thread=2 * per_thread + 24,
-        text=f"{block} columns over {32 * warps} threads are {per_thread} values a thread, two fp32 copies of each "
-        f"live (value, partial result) plus about 24 registers for addresses; the reduction across {warps} warps needs "
+        registers_per_thread=per_thread + 16,
+        text=f"{block} columns over {32 * warps} threads are {per_thread} fp32 values a thread, all live across the "
+        f"reduction, plus at least 16 registers for addresses and masks; the reduction across {warps} warps takes "
         f"{warps} x 4 = {shared} bytes of shared memory",
     )
 

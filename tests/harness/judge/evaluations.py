@@ -1,0 +1,66 @@
+"""Builds a ``Run`` and sends it through the judge's stages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from harness.domain.digest import digest_bytes
+from harness.domain.goal import Goal, Limits
+from harness.domain.request import EvaluationRequest, OperatorRef, SourceRef
+from harness.domain.vocabulary import Backend, Outcome, Purpose, Stage
+from harness.evaluation.judge.correctness import correctness
+from harness.evaluation.judge.probes import probes
+from harness.evaluation.judge.smoke import smoke
+from harness.evaluation.ports import CandidateFault, WorkerOpener
+from harness.evaluation.run import Refused, Run
+from harness.operators.base import OperatorSpec
+
+STAGES = {Stage.SMOKE: smoke, Stage.CORRECTNESS: correctness, Stage.PROBES: probes}
+
+
+def make_run(
+    spec: OperatorSpec, backend: Backend, source: str, opener: Any, limits: Limits | None = None, small: bool = False
+) -> Run:
+    """An evaluation of ``source``; ``small`` leaves out the measured shapes, which plain Python is too slow for."""
+    goal = Goal(operator=spec.name, backend=backend, hardware="cpu-test-1t", workload="llm", limits=limits or Limits())
+    request = EvaluationRequest(
+        job="j",
+        nonce="n",
+        purpose=Purpose.ROUND,
+        operator=OperatorRef(spec.name, spec.version),
+        backend=backend,
+        hardware="cpu-test-1t",
+        workload="llm",
+        goal=goal,
+        candidate=SourceRef(digest_bytes(source.encode()), source),
+    )
+    workload = spec.workloads["llm"]
+    if small:
+        workload = replace(workload, shapes={backend: ()})
+
+    def open_workers(mode: str) -> WorkerOpener:
+        return opener(mode) if callable(opener) else opener
+
+    target = "nvidia-h200" if backend is Backend.TRITON else None
+    return Run(
+        request=request,
+        spec=spec,
+        workload=workload,
+        open_workers=open_workers,
+        progress=lambda *_: None,
+        target=target,
+    )
+
+
+def judged(run: Run) -> tuple[Outcome, Any]:
+    """Outcome and first reason (or fault) of smoke, correctness and probes."""
+    for stage, work in STAGES.items():
+        run.stage = stage
+        try:
+            work(run)
+        except Refused as refused:
+            return refused.outcome, refused.reasons[0]
+        except CandidateFault as failed:
+            return failed.fault.outcome, failed.fault
+    return Outcome.PASSED, None
