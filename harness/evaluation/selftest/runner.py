@@ -38,12 +38,12 @@ def run_corpus(kernels: Iterable[CorpusKernel]) -> Iterator[CorpusResult]:
         yield run_one(kernel)
 
 
-def run_one(kernel: CorpusKernel) -> CorpusResult:
-    """Evaluate one kernel up to and including the probes."""
+def run_one(kernel: CorpusKernel, until: Stage = Stage.PROBES) -> CorpusResult:
+    """Evaluate one kernel up to and including stage ``until``."""
     from harness.evaluation.pipeline import evaluate  # the sandbox is only loaded where something is run
 
     began = time.monotonic()
-    verdict = evaluate(request_for(kernel), until=Stage.PROBES)
+    verdict = evaluate(request_for(kernel), until=until)
     reason = verdict.reasons[0] if verdict.reasons else None
     return CorpusResult(kernel=kernel, outcome=verdict.outcome, stage=verdict.stage,
                         code=reason.code if reason else None, text=reason.text if reason else "",

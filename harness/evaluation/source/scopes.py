@@ -89,6 +89,7 @@ def scoped_nodes(function: FunctionNode) -> Iterator[tuple[ast.AST, Scope]]:
         if isinstance(node, FunctionNode):
             below = function_scope(node, scope)
             todo.extend((part, scope) for part in outside_parts(node))
+            todo.extend((part, below) for part in ast.walk(node.args) if isinstance(part, ast.arg))
             body = [node.body] if isinstance(node, ast.Lambda) else node.body
             todo.extend((part, below) for part in reversed(body))
         elif isinstance(node, ComprehensionNode):

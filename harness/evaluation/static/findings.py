@@ -44,7 +44,7 @@ CODES: dict[str, Severity] = {
     # state, reading, computing on the host
     "global_state": BLOCK, "default_argument": BLOCK, "attribute_store": BLOCK, "kept_state": BLOCK,
     "library_compute": BLOCK, "host_array_math": BLOCK, "host_read": BLOCK, "address": BLOCK, "print_call": BLOCK,
-    "launch_option": BLOCK, "return_value": NOTE,
+    "launch_option": BLOCK, "return_value": LOOK,
     # for the reviewer
     "unbounded_loop": BLOCK, "loop_condition": LOOK, "mask_missing": LOOK, "numeric_mode": LOOK,
     "narrow_accumulator": LOOK, "atomics": LOOK, "inline_assembly": LOOK, "shape_branch": NOTE, "shape_refused": LOOK,

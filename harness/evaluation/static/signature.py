@@ -51,5 +51,5 @@ def _check_returns(candidate: Candidate, run: ast.FunctionDef) -> None:
             todo.extend(ast.iter_child_nodes(node))
         if isinstance(node, ast.Return) and node.value is not None and not (
                 isinstance(node.value, ast.Constant) and node.value.value is None):
-            candidate.report.add("return_value", "`run` returns a value, which nobody reads: results go into the "
-                                 "output arguments.", node.lineno)
+            candidate.report.add("return_value", "`run` returns a value. Results go into the output arguments and "
+                                 "`run` returns nothing; the judge refuses a returned value.", node.lineno)

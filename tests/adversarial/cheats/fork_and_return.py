@@ -6,7 +6,7 @@ import os
 import numba
 import numpy as np
 
-PARAMS = {"BLOCK": 8}
+PARAMS = {"BLOCK": 16}
 
 
 @numba.njit

@@ -5,7 +5,7 @@ import math
 import numba
 import numpy as np
 
-PARAMS = {"BLOCK": 16}
+PARAMS = {"BLOCK": 32}
 
 
 @numba.njit

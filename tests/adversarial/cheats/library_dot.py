@@ -5,7 +5,7 @@ import math
 import numba
 import numpy as np
 
-PARAMS = {"BLOCK": 8}
+PARAMS = {"BLOCK": 16}
 
 
 @numba.njit

@@ -5,7 +5,7 @@ import math
 import numba
 import numpy as np
 
-PARAMS = {"BLOCK": {"short": 4, "medium": 8, "long": 16}}
+PARAMS = {"BLOCK": {"short": 8, "medium": 16, "long": 32}}
 
 
 @numba.njit

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 from hostile_texts import HOSTILE
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.domain.errors import SourceError
@@ -26,6 +26,7 @@ def test_hostile_text_ends_in_a_tree_or_a_sentence(text: str) -> None:
         assert normal_digest(text).startswith("sha256:")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_text_or_a_source_error(data: bytes) -> None:
     try:
@@ -36,6 +37,7 @@ def test_any_bytes_are_text_or_a_source_error(data: bytes) -> None:
         assert text.encode("utf-8") == data
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="()[]{}:=+-*/.,'\"\\\n #abcdeflmnorstx01@é", max_size=120))
 def test_any_text_parses_or_gives_a_source_error(text: str) -> None:
     try:

@@ -7,7 +7,7 @@ import io
 import tokenize
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from source_samples import SOURCES, locals_of, rename
 
@@ -17,6 +17,7 @@ from harness.evaluation.source.normal_form import normal_digest
 names = st.sampled_from(sorted(SOURCES))
 
 
+@settings(deadline=None)
 @given(names, st.data())
 def test_renaming_locals_keeps_the_digest(name: str, data: st.DataObject) -> None:
     source = SOURCES[name]
@@ -31,6 +32,7 @@ def test_renaming_locals_keeps_the_digest(name: str, data: st.DataObject) -> Non
     assert normal_digest(renamed) == normal_digest(source)
 
 
+@settings(deadline=None)
 @given(names, st.data())
 def test_comments_and_blank_lines_keep_the_digest(name: str, data: st.DataObject) -> None:
     source = SOURCES[name]
@@ -45,6 +47,7 @@ _SWAPS = {"+": "-", "-": "+", "*": "+", "/": "*", "//": "/", "%": "//", "<": "<=
           "*=": "/=", "==": "!="}
 
 
+@settings(deadline=None)
 @given(names, st.data())
 def test_any_other_token_changes_the_digest(name: str, data: st.DataObject) -> None:
     source = SOURCES[name]
@@ -96,7 +99,8 @@ def test_same_kernel(left: str, right: str) -> None:
     ('PARAMS = {"a": 1}\n', 'PARAMS = {"a": 2}\n'),
     ('PARAMS = {"a": 1, "a": 2}\n', 'PARAMS = {"a": 2, "a": 1}\n'),
     ("y = [a for a in x]\n", "y = (a for a in x)\n"),
-    ("def f():\n    x = 1\n    def g(): return x\n    return g\n", "def f():\n    x = 1\n    def g(): return y\n    return g\n"),
+    ("def f():\n    x = 1\n    def g(): return x\n    return g\n",
+     "def f():\n    x = 1\n    def g(): return y\n    return g\n"),
     ("def f(x): return x\n", "def f(x, /): return x\n"),
 ])
 def test_different_kernels(left: str, right: str) -> None:
