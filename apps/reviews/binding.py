@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.bridge import api
-from apps.campaigns.jobs.models import Worker
+from apps.campaigns.jobs.selectors import environment_class_now
 from apps.campaigns.models import Campaign
 from apps.kernels.models import Kernel, Slot, Verdict
 from apps.kernels.selectors import base_of
@@ -61,16 +61,14 @@ def gate_tier(slot: Slot, kernel: Kernel) -> GateTier:
 def conditions_now(slot: Slot, campaign: Campaign | None, verdict: Verdict) -> dict[str, str]:
     """Operator version, workload, goal, evaluator version and environment class as they are at present.
 
-    The environment is what the device's worker last reported; the verdict's own while none ever did.
+    The environment is that of the newest verdict made here on this device with this backend.
     """
-    worker = Worker.objects.filter(hardware=slot.hardware.name, kind="evalworker").order_by("-beat_at").first()
-    reported = (worker.environment or {}).get(slot.backend, {}) if worker is not None else {}
     return {
         "operator_version": api.operator(slot.operator.name).version,
         "workload": slot.workload,
         "goal_digest": campaign.goal_digest if campaign is not None else verdict.goal_digest,
         "evaluator_version": api.evaluator_version(),
-        "environment_class": reported.get("class") or verdict.environment_class,
+        "environment_class": environment_class_now(slot.hardware.name, slot.backend) or verdict.environment_class,
     }
 
 

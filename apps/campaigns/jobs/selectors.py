@@ -11,6 +11,7 @@ from django.utils import timezone
 from apps.campaigns.choices import JOB_OPEN, JobState
 from apps.campaigns.jobs.models import Job, SelfTest, Worker
 from apps.campaigns.jobs.workers import selftest_gap
+from apps.kernels.models import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,12 @@ def selftests() -> list[SelfTest]:
     return list(newest.values())
 
 
+def environment_class_now(hardware: str, backend: str) -> str:
+    """The environment class of a device with a backend: that of the newest timed verdict made here; empty if none."""
+    newest = Verdict.objects.filter(hardware=hardware, kernel__backend=backend, foreign=False).exclude(evidence="")
+    return newest.order_by("-id").values_list("environment_class", flat=True).first() or ""
+
+
 def promotions_blocked() -> list[str]:
     """Why no promotion may happen now, in sentences; empty when the devices are ready. ``reviews.selectors`` has the
     function of the same name that asks about the database's guards too."""
@@ -74,8 +81,9 @@ def promotions_blocked() -> list[str]:
             reasons.append(f"{worker.name} proved isolation level {level}; promotions need at least "
                            f"{settings.REQUIRED_ISOLATION}. Run `python -m harness doctor` for the remedy.")
             continue
-        for backend, environment in (worker.environment or {}).items():
-            gap = selftest_gap(environment.get("class", ""), level, backend)
+        for backend in worker.backends:
+            known = environment_class_now(worker.hardware, backend)
+            gap = selftest_gap(known, level, backend) if known else None
             if gap:
                 reasons.append(f"{worker.name}, {backend}: {gap}")
     return reasons
