@@ -18,7 +18,7 @@ from apps.campaigns.screens.stepper import stepper_of
 from apps.campaigns.selectors import seconds_running
 from apps.core import figures
 from apps.core.plotting import to_json
-from apps.kernels.screens.verdicts import over, sheet_of
+from apps.kernels.screens.verdicts import over, over_start, overall_of, sheet_of
 from apps.reviews.choices import REQUEST_OPEN
 from apps.reviews.models import ReviewRequest, SpotCheck
 from apps.stream.selectors import head, last_events
@@ -41,7 +41,7 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
     verdict = campaign.incumbent_verdict
     sheet = sheet_of(verdict, goal=campaign.goal)
     open_job = Job.objects.filter(campaign=campaign, state__in=(JobState.QUEUED, JobState.LEASED)).first()
-    shown = points(rounds)
+    shown = points(rounds, campaign.start_kernel_id)
     lines = references(campaign)
     only = request.GET.get("only") == "accepted"
     log_axis = request.GET.get("axis") == "log"
@@ -54,7 +54,8 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
         "goal_lines": as_toml(campaign.goal), "why_not": policies.may_run_campaigns(request.user, campaign.team),
         "why_not_review": policies.may_review(request.user, campaign.team),
         "stepper": stepper_of(current_round(rounds), open_job), "jobs_ahead": jobs_ahead(open_job) if open_job else 0,
-        "incumbent": {"baseline": over(document, "baseline"), "champion": over(document, "champion")},
+        "incumbent": {"baseline": over_start(overall_of(verdict), verdict.against, campaign.start_kernel_id) if verdict else None,
+                      "champion": over(document, "champion")},
         "incumbent_round": next((one for one in rounds if verdict and one.verdict_id == verdict.pk), None),
         "dry": rounds_without_gain(campaign, rounds), "options": plateau_options(campaign),
         "points": shown, "references": lines, "log_axis": log_axis, "only": only,

@@ -11,8 +11,10 @@ from django.db.models import F, Max, QuerySet
 from apps.campaigns.choices import JobState
 from apps.campaigns.models import Campaign, Job, Round
 from apps.campaigns.screens.budget import largest_share
+from apps.core import figures
+from apps.kernels.screens.verdicts import over_start
 
-RATIO = "incumbent_verdict__document__timing__overall__baseline"
+TIMING = "incumbent_verdict__document__timing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,11 @@ class CampaignRow:
     history: list[float]
     low: float | None
     high: float | None
+
+    @property
+    def history_text(self) -> str:
+        """The sparkline in words."""
+        return f"incumbent over round 0, now {figures.ratio(self.history[-1])}" if self.history else ""
 
     @property
     def now(self) -> str:
@@ -49,8 +56,7 @@ class CampaignRow:
 def light(campaigns: QuerySet[Campaign]) -> QuerySet[Campaign]:
     """The campaigns with the figures of lists, their documents left in the database."""
     return campaigns.defer("incumbent_verdict__document").annotate(
-        last_round=Max("rounds__number"), ratio=F(f"{RATIO}__ratio"), ratio_low=F(f"{RATIO}__low"),
-        ratio_high=F(f"{RATIO}__high"), shapes=F("incumbent_verdict__document__timing__shapes"))
+        last_round=Max("rounds__number"), overall=F(f"{TIMING}__overall"), shapes=F(f"{TIMING}__shapes"))
 
 
 def rows(campaigns: Iterable[Campaign], *, history: bool = False) -> list[CampaignRow]:
@@ -62,10 +68,12 @@ def rows(campaigns: Iterable[Campaign], *, history: bool = False) -> list[Campai
     found = []
     for campaign in listed:
         extra: Any = campaign
+        verdict = campaign.incumbent_verdict
+        ratio = over_start(extra.overall, verdict.against if verdict else {}, campaign.start_kernel_id) or {}
         found.append(CampaignRow(
-            campaign, extra.last_round, extra.ratio, roof_of(extra.shapes), campaign.goal["stop"]["roof_share"],
+            campaign, extra.last_round, ratio.get("ratio"), roof_of(extra.shapes), campaign.goal["stop"]["roof_share"],
             largest_share(campaign, extra.last_round or 0), jobs.get(campaign.pk), lines.get(campaign.pk, []),
-            extra.ratio_low, extra.ratio_high))
+            ratio.get("low"), ratio.get("high")))
     return found
 
 
@@ -79,12 +87,14 @@ def roof_of(shapes: list[dict[str, Any]] | None) -> float | None:
 def histories(campaigns: list[Campaign]) -> dict[int, list[float]]:
     """The incumbent's speed-up over round 0 by round, from the sessions that measured it."""
     found: dict[int, list[float]] = {}
+    starts = {campaign.pk: campaign.start_kernel_id for campaign in campaigns}
     values = Round.objects.filter(campaign__in=campaigns, state="concluded").order_by("campaign_id", "number").values_list(
-        "campaign_id", "number", "comparison", "verdict__document__timing__overall__baseline__ratio")
-    for campaign, number, comparison, ratio in values:
+        "campaign_id", "number", "comparison", "verdict__document__timing__overall", "verdict__against")
+    for campaign, number, comparison, overall, against in values:
         line = found.setdefault(campaign, [])
         if number == 0:
             line.append(1.0)
         elif line:
-            line.append(ratio if comparison == "faster" and ratio else line[-1])
+            ratio = over_start(overall, against, starts[campaign]) if comparison == "faster" else None
+            line.append(ratio["ratio"] if ratio else line[-1])
     return found

@@ -28,7 +28,7 @@ def round_context(request: HttpRequest, campaign: Campaign, one: Round) -> dict[
     job = Job.objects.filter(round=one, state__in=(JobState.QUEUED, JobState.LEASED)).first()
     pins: dict[int, list[Any]] = {}
     for finding in findings_of(one.verdict.document if one.verdict else None):
-        if finding["line"]:
+        if finding.get("line"):
             pins.setdefault(finding["line"], []).append({"kind": "finding", **finding})
     diff = None
     if one.kernel is not None:
@@ -52,4 +52,4 @@ def findings_of(document: dict[str, Any] | None) -> list[dict[str, Any]]:
         return []
     found = [{"weight": "block", **reason} for reason in document.get("reasons") or ()]
     found += [{"weight": "look", **note} for note in document.get("notes") or ()]
-    return sorted(found, key=lambda finding: (finding["line"] is None, finding["line"] or 0))
+    return sorted(found, key=lambda finding: (finding.get("line") is None, finding.get("line") or 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,9 @@ from apps.campaigns.choices import RoundState
 from apps.campaigns.models import Campaign, Hypothesis, Round
 from apps.campaigns.plots import Reference, RoundPoint
 from apps.core import words
-from apps.kernels.screens.verdicts import over
+from apps.kernels.screens.verdicts import over, over_start, overall_of
 
+BASELINE = {"ratio": 1.0, "low": 1.0, "high": 1.0}
 OPEN = (RoundState.THINKING, RoundState.EVALUATING)
 
 
@@ -62,15 +63,15 @@ def kind_of(one: Round) -> str:
     return {"faster": "accepted", "cannot_tell": "cannot_tell", "slower": "slower"}.get(one.comparison, "refused")
 
 
-def points(rounds: Iterable[Round]) -> list[RoundPoint]:
+def points(rounds: Iterable[Round], start: str | None) -> list[RoundPoint]:
     """Points by round number. Round 0 is 1 by definition; every other ratio was measured against it in one session."""
     found = []
     for one in sorted(rounds, key=lambda row: row.number):
         kind = kind_of(one)
         if kind == "open":
             continue
-        ratio = {"ratio": 1.0, "low": 1.0, "high": 1.0} if one.number == 0 and kind == "accepted" else over(
-            one.verdict.document if one.verdict else None, "baseline")
+        ratio = BASELINE if one.number == 0 and kind == "accepted" else over_start(
+            overall_of(one.verdict), one.verdict.against if one.verdict else {}, start)
         word = words.mark("comparison", one.comparison).word if one.comparison not in ("", "none") else (
             words.mark("outcome", one.outcome or one.state).word)
         if ratio is None:
@@ -85,7 +86,7 @@ def references(campaign: Campaign) -> list[Reference]:
     verdict = campaign.incumbent_verdict
     if verdict is None:
         return []
-    base = over(verdict.document, "baseline")
+    base = over_start(overall_of(verdict), verdict.against, campaign.start_kernel_id)
     found = []
     for role, label in (("champion", "champion"), ("library", "best library")):
         other = over(verdict.document, role)
@@ -97,7 +98,7 @@ def references(campaign: Campaign) -> list[Reference]:
     return found
 
 
-def roof_ratio(document: dict[str, Any], base: dict[str, Any] | None) -> float | None:
+def roof_ratio(document: Mapping[str, Any], base: Mapping[str, Any] | None) -> float | None:
     """Where the measured roof lies over round 0: the incumbent's ratio over its weighted share of the roof."""
     shapes = (document.get("timing") or {}).get("shapes") or ()
     known = [(shape["weight"], shape["roof_share"]) for shape in shapes if shape.get("roof_share")]

@@ -7,9 +7,10 @@ from typing import Any
 from django import template
 from django.conf import settings
 from django.template.context import RequestContext
-from django.utils.module_loading import import_string
 
 from apps.core.current_team import current_team
+from apps.core.screens.health import banners, promotions_blocked
+from apps.reviews.selectors import waiting_count
 from apps.teams import policies, selectors
 
 register = template.Library()
@@ -36,8 +37,8 @@ def topbar(context: RequestContext) -> dict[str, Any]:
     team = current_team(request)
     section = request.path.split("/")[1]
     section = SECTIONS.get(section, section)
-    waiting = import_string("apps.reviews.selectors.waiting_count")(request.user)
-    warning = "; ".join(blocked())
+    waiting = waiting_count(request.user)
+    warning = "; ".join(promotions_blocked())
     nav = [{"href": href, "word": word, "current": key == section, "go": "reviews" if key == "reviews" else "",
             "count": waiting if key == "reviews" else 0, "warning": warning if key == "system" else ""}
            for key, href, word in NAV]
@@ -52,9 +53,4 @@ def strips(context: RequestContext) -> dict[str, Any]:
     """The demo strip, dead children of the server, and whether promotions wait: every page says so."""
     if signed_in(context) is None:
         return {"demo": settings.DEMO, "banners": []}
-    return {"demo": settings.DEMO, "banners": import_string("apps.core.screens.health.banners")()}
-
-
-def blocked() -> list[str]:
-    """Sentences that say why promotions wait, empty when they may happen."""
-    return import_string("apps.campaigns.jobs.selectors.promotions_blocked")()
+    return {"demo": settings.DEMO, "banners": banners()}

@@ -1,0 +1,1 @@
+"""What the home and system pages show: reads only, no rules."""

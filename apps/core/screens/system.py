@@ -1,0 +1,58 @@
+"""The system page: may promotions happen now, and if not, why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Count
+from django.http import HttpRequest
+
+from apps.bridge import api
+from apps.campaigns.choices import JobState
+from apps.campaigns.jobs.selectors import queue, selftests, workers
+from apps.campaigns.models import Job
+from apps.core.screens.doctor import doctor_rows
+from apps.core.screens.health import promotions_blocked
+from apps.kernels.models import Slot
+from apps.stream.selectors import head
+from apps.teams import policies
+from apps.teams.models import Team
+from apps.teams.selectors import teams_of
+
+
+def system_context(request: HttpRequest, team: Team | None) -> dict[str, Any]:
+    """The whole page."""
+    user: Any = request.user
+    own = {job.owner_pid: job for job in Job.objects.filter(state=JobState.LEASED).select_related("campaign", "round")}
+    tests = selftests()
+    visible = set(teams_of(user).values_list("pk", flat=True))
+    checks = doctor_rows()
+    return {
+        "blocked": promotions_blocked(), "selftests": [selftest_row(row) for row in tests], "team": team,
+        "workers": [{"status": status, "job": shown(own.get(status.worker.owner_pid), visible)} for status in workers()],
+        "queue": [shown(job, visible) for job in queue().filter(state=JobState.QUEUED)[:20]],
+        "queued": Job.objects.filter(state=JobState.QUEUED).count(),
+        "errored": Job.objects.filter(state=JobState.ERRORED, team__in=teams_of(user)).select_related("campaign")[:10],
+        "by_state": dict(Job.objects.order_by().values_list("state").annotate(n=Count("pk"))),
+        "quarantined": Slot.objects.filter(state="quarantined", team__in=teams_of(user)).select_related(
+            "operator", "hardware"),
+        "evaluator": api.evaluator_version(), "why_not": policies.may_operate(user, team), "checks": checks,
+        "warnings": sum(row["state"] in ("warning", "error") for row in checks),
+        "stream": True if team else None, "stream_head": head(team.stream) if team else 0,
+    }
+
+
+def shown(job: Job | None, visible: set[int]) -> dict[str, Any] | None:
+    """A job; of other teams only that it is there."""
+    if job is None:
+        return None
+    return {"job": job, "own": job.team_id is None or job.team_id in visible}
+
+
+def selftest_row(row: Any) -> dict[str, Any]:
+    """A self-test pass with its counts where the report has them."""
+    report = row.report or {}
+    cases = report.get("cases") or report.get("results") or []
+    return {"test": row, "report": report, "total": report.get("total", len(cases)),
+            "wrong": [case for case in cases if isinstance(case, dict) and case.get("passed") is False],
+            "families": report.get("families") or {}}

@@ -1,0 +1,48 @@
+"""May promotions happen now? Devices, workers, isolation proved, self-test, doctor."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from apps.campaigns.jobs import workers
+from apps.campaigns.models import Job, Worker
+from apps.core.current_team import current_team
+from apps.core.errors import NotFound
+from apps.core.paging import act, page, show
+from apps.core.screens.system import system_context
+
+
+@page
+def system(request: HttpRequest) -> HttpResponse:
+    """The whole page."""
+    return show(request, "core/system.html", system_context(request, current_team(request)),
+                {"workers": "core/parts/workers.html"})
+
+
+@page
+@require_POST
+def drain(request: HttpRequest, pk: int) -> HttpResponse:
+    """Let a worker end what it does and take nothing new, or take work again."""
+    worker = Worker.objects.filter(pk=pk).first()
+    if worker is None:
+        raise NotFound("There is no such worker.")
+    draining = request.POST.get("draining") == "yes"
+    done = f"{worker.name} takes nothing new." if draining else f"{worker.name} takes work again."
+    return act(request, done, lambda: workers.worker_drain(worker=worker, person=request.user,
+                                                           team=current_team(request), draining=draining),
+               to=reverse("system"))
+
+
+@page
+@require_POST
+def requeue(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Put an errored job back into the queue."""
+    job = Job.objects.filter(pk=pk).first()
+    if job is None:
+        raise NotFound("There is no such job.")
+    return act(request, "The job is in the queue again.", lambda: workers.job_requeue(job=job, person=request.user),
+               to=reverse("system"))

@@ -1,0 +1,65 @@
+"""Leaderboards: who leads, and can I believe it?"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+
+from apps.core.errors import NotFound
+from apps.core.paging import refusals, show
+from apps.core.plotting import to_json
+from apps.leaderboards import plots, selectors
+from apps.leaderboards.ranking import BoardRow
+
+
+def closed(request: HttpRequest) -> bool:
+    """Whether this caller has to sign in first."""
+    return not (request.user.is_authenticated or settings.PUBLIC_BOARDS)
+
+
+@refusals
+def listing(request: HttpRequest) -> HttpResponse:
+    """All boards with at least one campaign."""
+    if closed(request):
+        return redirect_to_login(request.get_full_path())
+    return show(request, "leaderboards/list.html", {"boards": selectors.boards(request.user)})
+
+
+@refusals
+def board_page(request: HttpRequest, operator: str) -> HttpResponse:
+    """One board: operator x backend x hardware x workload, within one environment class."""
+    if closed(request):
+        return redirect_to_login(request.get_full_path())
+    keys = [key for key in selectors.boards(request.user) if key.operator == operator]
+    chosen = choose(request, keys)
+    if chosen is None:
+        return show(request, "leaderboards/empty.html", {"operator": operator, "boards": selectors.boards(request.user)})
+    board = selectors.board(request.user, operator=operator, backend=chosen.backend, hardware=chosen.hardware,
+                            workload=chosen.workload, environment_class=request.GET.get("class") or None)
+    unranked = request.GET.get("unranked") != "no"
+    rows = [row for row in board.rows if unranked or row.rank is not None]
+    return show(request, "leaderboards/board.html", {
+        "board": board, "rows": rows, "keys": keys, "chosen": chosen, "boards": selectors.boards(request.user),
+        "unranked": unranked, "ranked_count": sum(row.rank is not None for row in board.rows),
+        "figure": to_json(plots.dots([dot_of(row) for row in rows if row.ratio is not None], "speed-up over the baseline"))})
+
+
+def choose(request: HttpRequest, keys: list[selectors.BoardKey]) -> selectors.BoardKey | None:
+    """The board that the address names, the first one of the operator otherwise.
+
+    Raises:
+        NotFound: the address names one that does not exist.
+    """
+    asked = {name: request.GET[name] for name in ("backend", "hardware", "workload") if request.GET.get(name)}
+    found = next((key for key in keys if all(getattr(key, name) == value for name, value in asked.items())), None)
+    if asked and found is None and keys:
+        raise NotFound("There is no such board. The leaderboards page lists those that exist.")
+    return found
+
+
+def dot_of(row: BoardRow) -> plots.BoardDot:
+    """A row as the plot marks it."""
+    kind = "library" if row.label == "baseline" else "unranked" if row.rank is None else "own" if row.own else "champion"
+    label = f"{row.rank or '–'} {row.team}, {row.label}".replace("<", "‹")  # plotly reads tags in texts
+    return plots.BoardDot(label, row.ratio or 0.0, row.low, row.high, kind)

@@ -1,0 +1,1 @@
+"""What the review pages show: reads only, no rules."""
