@@ -26,7 +26,7 @@ class Owner:
             return None
         if self.boot != _boot():
             return False
-        return _start(self.pid) == self.start
+        return process_start(self.pid) == self.start
 
 
 @cache
@@ -37,7 +37,7 @@ def _boot() -> str:
         return ""
 
 
-def _start(pid: int) -> str:
+def process_start(pid: int) -> str:
     """Start time of a process in clock ticks since boot; empty when it does not run (a zombie does not)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(") ")[2].split()
@@ -48,7 +48,7 @@ def _start(pid: int) -> str:
 
 def this_process() -> Owner:
     """The identity of the calling process."""
-    return Owner(host=socket.gethostname(), boot=_boot(), pid=os.getpid(), start=_start(os.getpid()))
+    return Owner(host=socket.gethostname(), boot=_boot(), pid=os.getpid(), start=process_start(os.getpid()))
 
 
 class Leased(models.Model):

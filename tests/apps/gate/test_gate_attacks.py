@@ -135,7 +135,7 @@ def test_approval_by_a_contributor(world: World) -> None:
     """Who started the campaign, and who edited the kernel, may not decide; ORM and SQL are refused too."""
     mine = world.new_campaign(starter=world.dia)
     request = mine.request(medium(), person=world.dia)
-    with pytest.raises(Refused, match="started .* so you are a contributor. Ben and Cem may"):
+    with pytest.raises(Refused, match=r"started .* so you are a contributor\. Ben and Cem may"):
         world.decide(request, world.dia)
     grant = reviewer_grant(world.dia, world.team)
     facts = {"request": request, "user": world.dia, "grant": grant, "kind": "approve", "gate_tier": "medium",
@@ -232,7 +232,7 @@ def test_service_account_cannot_hold_the_role(world: World) -> None:
 def test_forged_verdict_without_a_lease(world: World) -> None:
     kernel = world.kernel(medium())
     job = world.job(kernel)
-    document, samples = verdict_document(job)
+    document, _ = verdict_document(job)
     columns = {"outcome": "passed", "comparison": "faster", "hardware": HARDWARE, "environment_class": "x",
                "evaluator_version": "1.0", "operator_version": "1", "isolation": 3, "evidence": "bounded",
                "recomputed": True}
