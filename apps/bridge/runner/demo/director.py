@@ -96,7 +96,7 @@ def _first_approval(campaign: Campaign, approver: str) -> None:
     _tries += 1
     try:
         approve(site=url, username=approver, password=DEMO_PASSWORD, review=request.pk,
-                comment="Read line by line; the change is confined to the head loop. A second pair of eyes decides.")
+                comment="The demo's scripted first approval, one of the two that heavy code needs.")
     except (Refusal, OSError) as error:
         log.warning("Demo: the first approval of %s was not given: %s", request, error)
     else:
