@@ -4,77 +4,57 @@ from __future__ import annotations
 
 import ast
 
+from harness.evaluation.static.arrays import Arrays, find_arrays
 from harness.evaluation.static.candidate import Candidate
 
-_ALLOCATIONS = ("empty", "empty_like", "zeros", "zeros_like", "empty_strided", "new_empty", "new_zeros")
-_VIEWS = ("view", "reshape", "unsqueeze", "squeeze", "transpose", "permute", "flatten", "expand", "narrow", "select",
-          "contiguous", "t", "movedim", "view_as", "expand_as", "unflatten")
-_READERS = frozenset({"abs", "all", "any", "bool", "divmod", "enumerate", "float", "int", "list", "max", "min", "pow",
-                      "reversed", "round", "set", "sorted", "str", "sum", "tuple", "zip"})
+_READERS = frozenset({"abs", "all", "any", "bool", "divmod", "float", "int", "pow", "round", "slice", "str", "sum"})
+_ITERATORS = frozenset({"enumerate", "list", "max", "min", "reversed", "set", "sorted", "tuple", "zip"})
 
 
 def check_host_data(candidate: Candidate) -> None:
-    """Report arithmetic on arrays, element reads and loops over arrays in `run` and in functions nested in it."""
-    run = candidate.found.run
-    if run is None:
-        return
-    ranks = {argument.name: len(argument.dims) for argument in candidate.spec.arguments}
-    arrays = _array_names(run, set(ranks))
-    for node in ast.walk(run):
-        _check_node(candidate, node, arrays, ranks)
+    """Report arithmetic on arrays, reads of their elements and loops over them in `run` and host helpers."""
+    arrays = find_arrays(candidate)
+    for host, function in candidate.found.hosts.items():
+        for node in ast.walk(function):
+            _check_node(candidate, arrays, host, node)
 
 
-def _array_names(run: ast.FunctionDef, names: set[str]) -> set[str]:
-    """Arguments and everything assigned from them by views, or allocated."""
-    while True:
-        before = len(names)
-        for node in ast.walk(run):
-            if isinstance(node, ast.Assign) and _is_array(node.value, names, {}):
-                names = names | {target.id for target in node.targets if isinstance(target, ast.Name)}
-        if len(names) == before:
-            return names
-
-
-def _is_array(node: ast.expr, names: set[str], ranks: dict[str, int]) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id in names
-    if isinstance(node, ast.Subscript):
-        return _is_array(node.value, names, ranks) and not _is_element(node, ranks)
-    if isinstance(node, ast.Attribute):
-        return node.attr in ("T", "mT") and _is_array(node.value, names, ranks)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.func.attr in _ALLOCATIONS or (node.func.attr in _VIEWS and _is_array(node.func.value, names, ranks))
-    return False
-
-
-def _is_element(node: ast.Subscript, ranks: dict[str, int]) -> bool:
-    """``x[i, j]`` with as many plain indices as the argument has axes."""
-    if not isinstance(node.value, ast.Name) or node.value.id not in ranks:
-        return False
-    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    plain = all(not isinstance(index, ast.Slice | ast.Starred)
-                and not (isinstance(index, ast.Constant) and index.value in (None, Ellipsis)) for index in indices)
-    return plain and len(indices) == ranks[node.value.id]
-
-
-def _check_node(candidate: Candidate, node: ast.AST, arrays: set[str], ranks: dict[str, int]) -> None:
-    def is_array(part: ast.expr) -> bool:
-        return _is_array(part, arrays, ranks)
-
+def _check_node(candidate: Candidate, arrays: Arrays, host: str, node: ast.AST) -> None:
     report = candidate.report
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_element(node, ranks):
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and arrays.is_element(host, node):
         report.add("host_read", f"`{ast.unparse(node)}` reads a value on the host. Read it inside the kernel.",
                    node.lineno)
-    elif any(is_array(operand) for operand in _operands(node)):
+    elif any(arrays.may_hold(host, operand) for operand in _operands(node)):
         report.add("host_array_math", "Arithmetic on whole arrays in host code runs a library kernel. Do it in a "
                    "kernel function.", node.lineno)  # type: ignore[attr-defined]
-    elif isinstance(node, ast.For | ast.comprehension) and is_array(node.iter):
+    elif isinstance(node, ast.For | ast.comprehension) and _is_array_itself(arrays, host, node.iter):
         report.add("host_read", "A loop over an array reads its values on the host. Loop over range(...) inside the "
                                 "kernel.", node.iter.lineno)
-    elif (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _READERS
-          and any(is_array(argument) for argument in node.args)):
-        report.add("host_read", f"`{node.func.id}(...)` of an array reads its values on the host. Use its shape, or do "
-                                "it inside the kernel.", node.lineno)
+    elif isinstance(node, ast.FormattedValue) and arrays.may_hold(host, node.value):
+        report.add("host_read", "Formatting an array reads its values on the host. Format its shape.", node.lineno)
+    elif isinstance(node, ast.Call):
+        _check_call(candidate, arrays, host, node)
+
+
+def _check_call(candidate: Candidate, arrays: Arrays, host: str, node: ast.Call) -> None:
+    path = candidate.found.dotted(node.func) or ""
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    reads = (name in _READERS or path.startswith("math.")) and any(
+        arrays.may_hold(host, argument) for argument in node.args)
+    iterates = name in _ITERATORS and any(_is_array_itself(arrays, host, argument) for argument in node.args)
+    if reads or iterates:
+        candidate.report.add("host_read", f"`{ast.unparse(node.func)}(...)` of an array reads its values on the host. "
+                             "Use its shape, or do it inside the kernel.", node.lineno)
+    elif isinstance(node.func, ast.Attribute) and node.func.attr == "type" and node.args:
+        candidate.report.add("library_compute", "`.type(...)` converts outside your kernels. Convert in a kernel "
+                             "function.", node.lineno)
+
+
+def _is_array_itself(arrays: Arrays, host: str, node: ast.expr) -> bool:
+    """Whether iterating over an expression would iterate over an array, as far as its form tells."""
+    if isinstance(node, ast.Name):
+        return host == "run" and node.id in arrays.ranks
+    return isinstance(node, ast.Subscript | ast.Attribute) and arrays.may_hold(host, node)
 
 
 def _operands(node: ast.AST) -> list[ast.expr]:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.domain.errors import SourceError
-from harness.domain.vocabulary import Backend
-from harness.evaluation.source.params import key_lines, read_params
-from harness.evaluation.source.scopes import parameter_names
 from harness.evaluation.static.candidate import Candidate
+from harness.evaluation.static.launch_form import check_launch_form
 
 
 def check_launches(candidate: Candidate) -> None:
@@ -30,8 +27,7 @@ def check_launches(candidate: Candidate) -> None:
         if argument.name not in used:
             candidate.report.add("output_unused", f"`run` never uses the output `{argument.name}`.", run.lineno)
     _check_dead_branches(candidate)
-    if candidate.found.backend is Backend.TRITON:
-        _check_options(candidate)
+    check_launch_form(candidate)
     if "split kernels" in candidate.prohibited and launches_on_a_path(candidate, run.body) > 1:
         candidate.report.add("prohibited", "The goal prohibits split kernels, and one path through `run` launches more "
                              "than one. Fuse them.", run.lineno)
@@ -88,28 +84,3 @@ def _check_dead_branches(candidate: Candidate) -> None:
             candidate.report.add("dead_branch", "This branch never runs. Remove it, so that a reviewer reads only what "
                                  "is used.", node.lineno)
 
-
-def _check_options(candidate: Candidate) -> None:
-    allowed = candidate.allowed.launch_options
-    for call in launch_calls(candidate, candidate.found.tree):
-        if not isinstance(call.func, ast.Subscript):
-            continue
-        kernel = candidate.found.kernels[call.func.value.id]  # type: ignore[attr-defined]
-        fine = {*parameter_names(kernel.args), *allowed}
-        for keyword in call.keywords:
-            if keyword.arg is not None and keyword.arg not in fine:
-                candidate.report.add("launch_option", f"{keyword.arg} is neither a parameter of {kernel.name} nor a "
-                                     f"launch option ({', '.join(sorted(allowed))}).", call.lineno)
-            elif keyword.arg is None and isinstance(keyword.value, ast.Name) and keyword.value.id == "PARAMS":
-                _check_expanded(candidate, kernel.name, fine)
-
-
-def _check_expanded(candidate: Candidate, kernel: str, fine: set[str]) -> None:
-    try:
-        params, lines = read_params(candidate.found.tree), key_lines(candidate.found.tree)
-    except SourceError:
-        return  # reported as such
-    for key in params:
-        if key not in fine and candidate.spec.tunable(key, Backend.TRITON) is None:
-            candidate.report.add("launch_option", f"PARAMS passes {key} to the launch of {kernel}, which has no such "
-                                 "parameter and no such option.", lines.get(key))

@@ -76,6 +76,11 @@ def _check_decorators(candidate: Candidate, function: ast.FunctionDef) -> None:
     kernel = is_kernel(found, function)
     for node in function.decorator_list:
         path = decorator_path(found, node) or ""
+        if any(isinstance(part, ast.Constant) and isinstance(part.value, str) and "\n" in part.value
+               for part in ast.walk(node)):
+            # Triton takes the first line that starts with `def` for the kernel, inside such a string too.
+            report.add("decorator_option", f"A decorator of {function.name} contains a string of several lines. Write "
+                                           "it on one line.", node.lineno)
         special = special_path(path)
         if special is not None:
             report.add(special[0], special[1], node.lineno)

@@ -18,4 +18,4 @@ def _softmax(x, out, x_stride, out_stride, cols, BLOCK: tl.constexpr):
 
 def run(x, out):
     rows, cols = x.shape
-    _softmax[(rows,)](x, out, x.stride(0), out.stride(0), cols, BLOCK=triton.next_power_of_2(cols), num_warps=4)
+    _softmax[(rows,)](x, out, x.stride(0), out.stride(0), cols, BLOCK=triton.next_power_of_2(cols), num_warps=16)

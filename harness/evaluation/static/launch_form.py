@@ -1,0 +1,136 @@
+"""The form of a launch: ``kernel[grid](...)`` at once, with options that are written out."""
+
+from __future__ import annotations
+
+import ast
+
+from harness.domain.errors import SourceError
+from harness.domain.vocabulary import Backend
+from harness.evaluation.source.params import key_lines, read_params
+from harness.evaluation.source.scopes import parameter_names
+from harness.evaluation.static.candidate import Candidate
+
+_READING = ("get", "items", "keys", "values")
+
+
+def check_launch_form(candidate: Candidate) -> None:
+    """Report Triton launches that are prepared without being called, or whose options are not on the list."""
+    if candidate.found.backend is not Backend.TRITON:
+        return
+    for host in candidate.found.hosts.values():
+        aliases = _aliases(candidate, host)
+        for node in ast.walk(host):
+            if isinstance(node, ast.Subscript):
+                _check_form(candidate, host, node, aliases)
+
+
+def _check_form(candidate: Candidate, host: ast.FunctionDef, node: ast.Subscript, aliases: dict[str, set[str]]) -> None:
+    call = candidate.parent(node)
+    called = isinstance(call, ast.Call) and call.func is node
+    name = node.value.id if isinstance(node.value, ast.Name) else None
+    if name in aliases and called:
+        _check_options(candidate, host, call, aliases[name])  # type: ignore[arg-type]
+    elif name in aliases or called:
+        candidate.report.add("launch_option", f"`{ast.unparse(node)[:60]}` is not a plain launch. Write "
+                             "kernel[grid](...) in one expression, with the kernel function's name.", node.lineno)
+
+
+def _aliases(candidate: Candidate, host: ast.FunctionDef) -> dict[str, set[str]]:
+    """Kernel functions and local names that stand for them (``kernel = _small if cols < 1024 else _large``)."""
+    known = {name: {name} for name in candidate.found.kernels}
+    while True:
+        before = sum(map(len, known.values()))
+        for node in ast.walk(host):
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+                if isinstance(node.value, ast.Call):
+                    continue
+                kernels = {kernel for name in _names(node.value) if name in known for kernel in known[name]}
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for name in {name for target in targets for name in _names(target)} if kernels else ():
+                    known[name] = known.get(name, set()) | kernels
+        if sum(map(len, known.values())) == before:
+            return known
+
+
+def _check_options(candidate: Candidate, host: ast.FunctionDef, call: ast.Call, kernels: set[str]) -> None:
+    options = candidate.allowed.launch_options
+    fine = set(options)
+    for kernel in kernels:
+        fine |= set(parameter_names(candidate.found.kernels[kernel].args))
+    names = " or ".join(sorted(kernels))
+    for keyword in call.keywords:
+        keys = [(keyword.arg, call.lineno)] if keyword.arg else _expanded_keys(candidate, host, keyword.value)
+        if keys is None:
+            candidate.report.add("launch_option", f"The options of this launch of {names} cannot be read. Write them "
+                                 "out, or pass **PARAMS.", call.lineno)
+            continue
+        for key, line in keys:
+            declared = candidate.spec.tunable(key, Backend.TRITON) is not None
+            if key not in fine and not (keyword.arg is None and declared):
+                candidate.report.add("launch_option", f"{key} is neither a parameter of {names} nor a launch option "
+                                     f"({', '.join(sorted(options))}).", line)
+
+
+def _expanded_keys(candidate: Candidate, host: ast.FunctionDef, value: ast.expr) -> list[tuple[str, int]] | None:
+    """The keys behind ``**value``; ``None`` where they cannot be read from the text."""
+    if isinstance(value, ast.Name) and value.id == "PARAMS":
+        try:
+            return [(key, key_lines(candidate.found.tree).get(key, value.lineno))
+                    for key in read_params(candidate.found.tree)]
+        except SourceError:
+            return []  # reported as such
+    if isinstance(value, ast.Dict):
+        keys: list[tuple[str, int]] = []
+        for key, item in zip(value.keys, value.values, strict=True):
+            found = _expanded_keys(candidate, host, item) if key is None else _constant(key)
+            if found is None:
+                return None
+            keys += found
+        return keys
+    if isinstance(value, ast.DictComp):
+        source = value.generators[0].iter
+        if "PARAMS" not in _names(source) or not isinstance(value.key, ast.Name):
+            return None
+        return _expanded_keys(candidate, host, ast.Name("PARAMS", ast.Load(), lineno=value.lineno))
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+        keys = []
+        for part in [*value.args, *(keyword for keyword in value.keywords)]:
+            named = isinstance(part, ast.keyword) and part.arg is not None
+            found = [(part.arg, value.lineno)] if named else _expanded_keys(  # type: ignore[union-attr]
+                candidate, host, part.value if isinstance(part, ast.keyword) else part)
+            if found is None:
+                return None
+            keys += found
+        return keys
+    return _keys_of_name(candidate, host, value.id) if isinstance(value, ast.Name) else None
+
+
+def _keys_of_name(candidate: Candidate, host: ast.FunctionDef, name: str) -> list[tuple[str, int]] | None:
+    """Keys of every dict that a local name is bound to, and of every store into it."""
+    keys: list[tuple[str, int]] = []
+    bound = False
+    for node in ast.walk(host):
+        found: list[tuple[str, int]] | None = []
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            refers_back = name in _names(node.value)
+            found, bound = (None if refers_back else _expanded_keys(candidate, host, node.value)), True
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is(node.value, name):
+            found = _constant(node.slice)
+        elif isinstance(node, ast.Attribute) and _is(node.value, name) and node.attr not in _READING:
+            found = None
+        if found is None:
+            return None
+        keys += found
+    return keys if bound else None
+
+
+def _constant(node: ast.expr) -> list[tuple[str, int]] | None:
+    return [(node.value, node.lineno)] if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _is(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
