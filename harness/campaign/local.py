@@ -58,7 +58,9 @@ def run_campaign(state: CampaignState, agent: Agent, evaluate: Evaluator, *, obs
             return state
         state = _take(state, action, agent, evaluate, tell, hardware)
         if not state.status.over:
-            state = apply(state, BudgetClock(clock() - began))
+            spent = BudgetClock(clock() - began)
+            state = apply(state, spent)
+            tell(Step(action, spent, state))
 
 
 def measure_final(state: CampaignState,
@@ -86,7 +88,9 @@ def _take(state: CampaignState, action: Action, agent: Agent, evaluate: Evaluato
     if isinstance(action, AskAgent):
         result = ask(agent, context_of(state, action, hardware=hardware))
     elif isinstance(action, ProposePlateau):
-        state = apply(state, PlateauReached(action.cause))
+        reached = PlateauReached(action.cause)
+        state = apply(state, reached)
+        tell(Step(action, reached, state))
         result = PlateauChosen(action.default)
     else:
         raise AssertionError(f"an unattended campaign asked for {type(action).__name__}")

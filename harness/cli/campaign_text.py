@@ -10,6 +10,7 @@ from harness.campaign.report import baseline_ratio, text_of
 from harness.domain.vocabulary import Stage
 from harness.engine.actions import AskAgent, Evaluate, EvaluateBaseline
 from harness.engine.log import log_entries
+from harness.engine.results import BudgetClock
 from harness.engine.state import CampaignState
 
 BAR = 24
@@ -41,7 +42,8 @@ class CampaignBar:
         """One finished step of the campaign."""
         if isinstance(step.action, AskAgent):
             self._round = step.action.round
-        if not isinstance(step.action, EvaluateBaseline | Evaluate | AskAgent):
+        told = isinstance(step.action, EvaluateBaseline | Evaluate | AskAgent)
+        if not told or isinstance(step.result, BudgetClock):
             return
         line = _step_line(step)
         if line:
