@@ -17,6 +17,7 @@ def prepare(*, demo: bool) -> list[str]:
     checks = run_checks(tags=["database"], databases=["default"])
     notes = [f"The gate's trigger {name} does not stand; promotions wait." for name in gate_prepare()]
     notes += [f"{check.msg} {check.hint or ''}".strip() for check in checks]
+    settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # the static middleware warns where it is missing
     operators_sync()
     here = api.hardware_here()
     hardware_register(name=here, title="this machine", backends=["numba"], facts=_facts(here))

@@ -30,13 +30,15 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class EvaluationWorker:
-    """``beat`` reports the worker's life (with the last verdict, if any), ``when_idle`` may do background work."""
+    """``beat`` reports the worker's life with the last verdict, ``when_idle`` may do background work, ``when_busy``
+    hears that there was a job."""
 
     evaluator: Evaluator
     hardware: str
     backends: list[str]
     beat: Callable[[dict | None], bool]  # answers whether the worker may take jobs (it is not being drained)
     when_idle: Callable[[], None] = lambda: None
+    when_busy: Callable[[], None] = lambda: None
     stopping: threading.Event = field(default_factory=threading.Event)
     _verdict: dict | None = None
     _may_work: bool = True
@@ -48,7 +50,9 @@ class EvaluationWorker:
         try:
             while not self.stopping.is_set():
                 self.report()
-                if not (self._may_work and self.work_once()):
+                if self._may_work and self.work_once():
+                    self.when_busy()
+                else:
                     self.when_idle()
                     self.stopping.wait(IDLE_S)
                 close_old_connections()

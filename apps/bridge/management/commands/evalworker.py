@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand
 
 from apps.bridge import api
 from apps.bridge.runner.evaluator import Evaluator
+from apps.bridge.runner.idle import IdleWork
 from apps.bridge.runner.processes import adopt_orphans
 from apps.bridge.runner.site import CannotServe, hold_lock
 from apps.bridge.runner.worker import EvaluationWorker
@@ -49,8 +50,13 @@ class Command(BaseCommand):
             return not row.draining
 
         adopt_orphans()
-        evaluator = Evaluator(project=settings.BASE_DIR, command=shlex.split(os.environ.get(COMMAND, "")) or None)
+        other = shlex.split(os.environ.get(COMMAND, ""))
+        evaluator = Evaluator(project=settings.BASE_DIR, command=other or None)
         worker = EvaluationWorker(evaluator=evaluator, hardware=hardware, backends=BACKENDS, beat=beat)
+        if not other:  # a stand-in says nothing about the real evaluator
+            idle = IdleWork(project=settings.BASE_DIR, var=settings.VAR_DIR, hardware=hardware, report=worker.report,
+                            stopping=worker.stopping.is_set)
+            worker.when_idle, worker.when_busy = idle, idle.busy
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: worker.stopping.set())
         with lock:

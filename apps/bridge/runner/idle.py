@@ -1,0 +1,150 @@
+"""What the worker does while nobody waits for its device: the evaluator's self-test, and the doctor's report.
+
+Rounds go first: both are given up when a job comes, and tried again later. Only where an approved request waits for
+the self-test does the self-test come before rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import Any
+
+from django.utils import timezone
+
+from apps.bridge import api
+from apps.bridge.runner.evaluator import clean_environment
+from apps.bridge.runner.processes import dies_with_parent, end_tree
+from apps.campaigns.choices import CampaignState, JobState
+from apps.campaigns.jobs.models import Job, SelfTest
+from apps.campaigns.jobs.workers import selftest_record
+from apps.campaigns.models import Campaign
+from apps.kernels.models import Verdict
+from apps.reviews.models import ReviewRequest
+
+LOOK_EVERY_S = 5.0
+RETRY_S = 300.0
+QUICK_LIMIT_S = 300.0
+FULL_LIMIT_S = 3600.0
+FULL_EVERY = timedelta(hours=24)
+FULL_AFTER_IDLE_S = 900.0
+TICK_S = 0.25
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class IdleWork:
+    """Called whenever the worker found no job. ``report`` beats for it, ``stopping`` says that it ends."""
+
+    project: Path
+    var: Path
+    hardware: str
+    report: Callable[[], None]
+    stopping: Callable[[], bool]
+    command: Sequence[str] = (sys.executable, "-m", "harness")
+    _idle_since: float = field(default_factory=time.monotonic)
+    _due: float = 0.0
+    _not_before: dict[str, float] = field(default_factory=dict)
+
+    def busy(self) -> None:
+        """The worker had a job: the clock of idleness starts anew."""
+        self._idle_since = time.monotonic()
+
+    def __call__(self) -> None:
+        """Do at most one thing."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + LOOK_EVERY_S
+        verdict = Verdict.objects.filter(hardware=self.hardware, foreign=False).order_by("-id").first()
+        if verdict is not None and self._may("selftest") and (approved_waits() or not campaign_runs()):
+            quick = self._selftest_wanted(verdict)
+            if quick is not None:
+                self._selftest(verdict, quick=quick)
+                return
+        if self._may("doctor") and not campaign_runs() and not (self.var / "doctor.json").exists():
+            self._run("doctor", ["doctor", "--json"], QUICK_LIMIT_S)
+
+    def _may(self, name: str) -> bool:
+        return time.monotonic() >= self._not_before.get(name, 0.0)
+
+    def _selftest_wanted(self, verdict: Verdict) -> bool | None:
+        """``True`` for the quick one, ``False`` for the whole corpus, ``None`` for neither."""
+        known = SelfTest.objects.filter(
+            evaluator_version=api.evaluator_version(), environment_class=verdict.environment_class,
+            isolation=verdict.isolation, backend="numba")
+        if not known.exists():
+            return True
+        long_idle = time.monotonic() - self._idle_since >= FULL_AFTER_IDLE_S
+        recent = known.filter(quick=False, at__gte=timezone.now() - FULL_EVERY).exists()
+        return False if long_idle and not recent else None
+
+    def _selftest(self, verdict: Verdict, *, quick: bool) -> None:
+        options = ["selftest", *(["--quick"] if quick else []), "--backend", "numba", "--json"]
+        report = self._run("selftest", options, QUICK_LIMIT_S if quick else FULL_LIMIT_S)
+        if report is None:
+            return
+        if report.get("passed") is None:
+            log.warning("The self-test could not judge everything; it is repeated in %.0f s.", RETRY_S)
+            return
+        selftest_record(evaluator_version=api.evaluator_version(), environment_class=verdict.environment_class,
+                        isolation=verdict.isolation, backend="numba", quick=quick, passed=bool(report["passed"]),
+                        report=report)
+
+    def _run(self, name: str, options: list[str], limit_s: float) -> dict[str, Any] | None:
+        """The JSON that ``python -m harness <options>`` prints; ``None`` when it made way or broke."""
+        self._not_before[name] = time.monotonic() + RETRY_S
+        deadline = time.monotonic() + limit_s
+        with TemporaryDirectory(prefix="kernelopt-idle-", ignore_cleanup_errors=True) as home, \
+                TemporaryFile() as output:
+            child = subprocess.Popen(
+                [*self.command, *options], cwd=self.project, env=clean_environment(Path(home)),
+                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL, start_new_session=True,
+                preexec_fn=dies_with_parent())
+            try:
+                while child.poll() is None:
+                    self.report()
+                    if self.stopping() or (job_waits() and not (name == "selftest" and approved_waits())):
+                        log.info("The %s makes way and is run again later.", name)
+                        self._not_before[name] = 0.0
+                        return None
+                    if time.monotonic() > deadline:
+                        log.warning("The %s did not end within %.0f s and was ended.", name, limit_s)
+                        return None
+                    time.sleep(TICK_S)
+            finally:
+                end_tree(child.pid)
+                child.wait()
+            output.seek(0)
+            return _document(output.read(), name)
+
+
+def _document(data: bytes, name: str) -> dict[str, Any] | None:
+    try:
+        return json.loads(data)
+    except ValueError:
+        log.warning("The %s printed no report.", name)
+        return None
+
+
+def job_waits() -> bool:
+    """Whether anybody's job waits in the queue."""
+    return Job.objects.filter(state=JobState.QUEUED).exists()
+
+
+def campaign_runs() -> bool:
+    """Whether a campaign is running, so that a job may come any moment."""
+    return Campaign.objects.filter(state=CampaignState.RUNNING).exists()
+
+
+def approved_waits() -> bool:
+    """Whether an approved request waits for its verification."""
+    return ReviewRequest.objects.filter(state="approved").exists()
