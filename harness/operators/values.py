@@ -114,8 +114,9 @@ REGIMES: dict[str, Callable[[int, int, torch.dtype, torch.Generator], torch.Tens
         (torch.randint(1, 64, (r, 1), generator=g) / 8.0 * signs((r, 1), g)).expand(r, c).clone()
     ),
     "zeros": lambda r, c, d, g: signs((r, c), g) * 0.0,
+    # Beyond 30, so that the equal small terms of a softmax vanish beside the large one instead of drifting.
     "one_hot": lambda r, c, d, g: _with_entry(
-        torch.zeros(r, c), 10 ** uniform((r,), g, 0.0, 2.0) * signs((r,), g), places(r, c, g)
+        torch.zeros(r, c), 10 ** uniform((r,), g, 1.5, 2.0) * signs((r,), g), places(r, c, g)
     ),
     "spike": lambda r, c, d, g: _spike(r, c, g, places(r, c, g)),
     "stratified_spikes": lambda r, c, d, g: _spike(r, c, g, stratified(r, c, g)),

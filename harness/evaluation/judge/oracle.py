@@ -2,11 +2,12 @@
 
 Bound per element, with y64 the float64 reference, s its scale and c its conditioning (``Implementation.magnitude``):
 
-    |y - y64| <= min(max(factor * e_row, ulps * u + (sqrt(K) + 4 c) * u32), cap) * s + step
+    |y - y64| <= min(max(factor * e_row, ulps * u + (2 sqrt(K) + 4 c) * u32), cap) * s + step
 
 ``e_row`` is the largest error relative to s that an honest implementation in the same dtype makes in that row, u the
 unit round-off of the output's dtype, u32 that of float32 accumulation, K the reduction length, ``step`` the smallest
-magnitude that survives flushing (float16: one subnormal step). The sqrt(K) and c terms allow float32 sums in any order.
+magnitude that survives flushing (float16: one subnormal step). The sqrt(K) and c terms allow float32 sums in any order:
+a serial sum of K terms errs by about sqrt(K)/3 roundings (measured), so that 2 sqrt(K) is six deviations.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def bound_of(
     error = (honest.double() - reference).abs() - step
     share = torch.where(torch.isfinite(error) & (scale > 0), error.clamp_min(0.0) / scale.clamp_min(1e-300), 0.0)
     measured = tolerance.factor * share.amax(-1, keepdim=True)
-    floor = tolerance.ulps * unit + (math.sqrt(length) + 4.0 * conditioning) * U32
+    floor = tolerance.ulps * unit + (2.0 * math.sqrt(length) + 4.0 * conditioning) * U32
     return torch.clamp(torch.maximum(measured, torch.as_tensor(floor)), max=tolerance.cap) * scale + step
 
 

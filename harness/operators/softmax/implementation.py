@@ -8,6 +8,7 @@ import torch
 
 from harness.operators.base import Dims
 from harness.operators.implementation import Attributes, ExactProbe, Relation, Tensors
+from harness.operators.summation import serial_loss
 from harness.operators.values import mixed_rows, places, quantise
 
 
@@ -26,10 +27,12 @@ def reference(inputs: Tensors, attributes: Attributes) -> Tensors:
 
 
 def magnitude(inputs: Tensors, attributes: Attributes) -> dict[str, tuple[torch.Tensor, torch.Tensor | float]]:
-    """The probability itself; an exponential turns one rounding of its argument a into |a| roundings of its value."""
+    """The probability itself; an exponential turns one rounding of its argument a into |a| roundings of its value, and
+    a serial float32 sum loses small terms; the judge counts four roundings per unit."""
     x = inputs["x"].double()
+    shares = reference(inputs, attributes)["out"]
     distance = (x - x.amax(-1, keepdim=True)).abs().nan_to_num(0.0, 0.0)
-    return {"out": (reference(inputs, attributes)["out"].abs(), distance)}
+    return {"out": (shares, distance + serial_loss(shares) / 4.0)}
 
 
 def honest(inputs: Tensors, attributes: Attributes) -> Tensors:
