@@ -31,6 +31,7 @@ from apps.kernels.models import Verdict
 from apps.reviews.models import ReviewRequest
 
 LOOK_EVERY_S = 5.0
+IDLE_AT_LEAST_S = 10.0
 RETRY_S = 300.0
 QUICK_LIMIT_S = 300.0
 FULL_LIMIT_S = 3600.0
@@ -64,6 +65,8 @@ class IdleWork:
         if now < self._due:
             return
         self._due = now + LOOK_EVERY_S
+        if now - self._idle_since < IDLE_AT_LEAST_S and not approved_waits():
+            return
         verdict = Verdict.objects.filter(hardware=self.hardware, foreign=False).order_by("-id").first()
         if verdict is not None and self._may("selftest") and (approved_waits() or not campaign_runs()):
             quick = self._selftest_wanted(verdict)
