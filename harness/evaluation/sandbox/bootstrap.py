@@ -1,5 +1,7 @@
 """Entry of a sandbox server: ``python -I -B bootstrap.py <package root> <module> <socket fd> <stage directory>``.
 
+An empty stage directory means: build no namespaces.
+
 Run as a file, so that nothing is on the path but the interpreter's own packages and the root given here.
 """
 

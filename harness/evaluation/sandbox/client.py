@@ -16,6 +16,7 @@ from pathlib import Path
 from harness.domain.errors import InfrastructureError
 from harness.evaluation.sandbox import frames
 from harness.evaluation.sandbox.modes import SINGLE_THREADED, Mode
+from harness.hardware.cores import reserve
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 START_S = 60.0
@@ -25,8 +26,8 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"
 class ServerClient:
     """One warm server. ``jail`` and ``own_uid`` say what it could set up; ``trouble`` why not."""
 
-    def __init__(self, mode: Mode, threads: int = 1) -> None:
-        """Start the server and wait until it is warm.
+    def __init__(self, mode: Mode, *, namespaces: bool = True) -> None:
+        """Start the server and wait until it is warm; without ``namespaces`` it does not try to build any.
 
         Raises:
             InfrastructureError: it did not become warm within a minute, with the last of its output.
@@ -38,12 +39,12 @@ class ServerClient:
         ours, theirs = socket.socketpair()
         self._sock = ours
         environment = {
-            **ENVIRONMENT, **SINGLE_THREADED, "NUMBA_NUM_THREADS": str(threads), **mode.environment,
+            **ENVIRONMENT, **SINGLE_THREADED, "NUMBA_NUM_THREADS": str(reserve().threads), **mode.environment,
             "HOME": self._home, "TMPDIR": self._home, "XDG_CACHE_HOME": self._home, "NUMBA_CACHE_DIR": self._home,
         }
         command = [
             sys.executable, "-I", "-B", str(Path(__file__).with_name("bootstrap.py")),
-            str(PACKAGE_ROOT), mode.module, str(theirs.fileno()), self._home,
+            str(PACKAGE_ROOT), mode.module, str(theirs.fileno()), self._home if namespaces else "",
         ]
         with Path(self._home, "server.log").open("wb") as log:
             self.process = subprocess.Popen(

@@ -41,6 +41,8 @@ class Server:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers reap themselves
         self._privileged = os.geteuid() == 0
         try:
+            if not self._stage:
+                raise OSError("not asked for")
             jail_stage = Path(self._stage, "root")
             jail_stage.mkdir()
             self._privileged = jail.enter(self._readable, str(jail_stage)) and self._privileged

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from harness.domain.errors import InfrastructureError
 from harness.evaluation.sandbox.client import ServerClient
 from harness.evaluation.sandbox.modes import mode
 from harness.evaluation.sandbox.proof import Proof, prove
@@ -15,12 +16,12 @@ from harness.evaluation.sandbox.worker import SandboxWorker
 class SandboxOpener:
     """Implements ``ports.WorkerOpener``; starts the server anew when it has died."""
 
-    def __init__(self, name: str) -> None:
-        """Start the server of mode ``name`` and probe its walls (about a second)."""
+    def __init__(self, name: str, *, namespaces: bool = True) -> None:
+        """Start the server of mode ``name`` and probe its walls (about a second); ``namespaces`` false does without."""
+        self._namespaces = namespaces
         self._mode = mode(name)
         self._lock = threading.Lock()
-        self._server = ServerClient(self._mode)
-        self.proof: Proof = prove(self._server)
+        self._server, self.proof = self._start()
 
     @property
     def isolation(self) -> int:
@@ -63,6 +64,21 @@ class SandboxOpener:
         with self._lock:
             if not self._server.alive:
                 self._server.close()
-                self._server = ServerClient(self._mode)
-                self.proof = prove(self._server)
+                self._server, self.proof = self._start()
             return self._server
+
+    def _start(self) -> tuple[ServerClient, Proof]:
+        """The strongest server that candidates survive in: some containers grant namespaces but no use of them."""
+        server = ServerClient(self._mode, namespaces=self._namespaces)
+        try:
+            return server, prove(server)
+        except InfrastructureError:
+            server.close()
+            if not self._namespaces:
+                raise
+        server = ServerClient(self._mode, namespaces=False)
+        try:
+            return server, prove(server)
+        except InfrastructureError:
+            server.close()
+            raise
