@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
+from apps.bridge import api
 from apps.campaigns.models import Campaign, Hypothesis, Round
 from apps.core.errors import NotFound
 from apps.teams.selectors import teams_of
@@ -58,7 +59,8 @@ def hypotheses_of(campaign: Campaign) -> QuerySet[Hypothesis]:
 def log_of(campaign: Campaign) -> list[dict[str, Any]]:
     """The experiment log (R6): entries with the fixed schema, in order of rounds."""
     entries = campaign.rounds.exclude(entry=None).order_by("number").values_list("entry", flat=True)
-    return [entry for entry in entries if entry]
+    # PostgreSQL's jsonb keeps no order of keys; the log's columns have one.
+    return [{column: entry[column] for column in api.log_columns()} for entry in entries if entry]
 
 
 def seconds_running(campaign: Campaign) -> float:

@@ -16,6 +16,7 @@ from kernelopt_site.settings.base import *  # noqa: F403
 from kernelopt_site.settings.base import DATABASES, VAR_DIR
 
 # Live-server tests and second processes need a file, and two suites in one checkout must not share it.
-DATABASES["default"]["TEST"] = {"NAME": str(Path(VAR_DIR) / f"test-{os.getpid()}.sqlite3")}
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    DATABASES["default"]["TEST"] = {"NAME": str(Path(VAR_DIR) / f"test-{os.getpid()}.sqlite3")}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "testserver"]

@@ -25,6 +25,7 @@ from apps.bridge.api.engine import (
     engine_state,
     evaluated_result,
     facts_of,
+    log_columns,
 )
 from apps.bridge.api.errors import BridgeError
 from apps.bridge.api.goals import GoalFacts, goal_check, goal_default
@@ -47,7 +48,7 @@ __all__ = [
     "TIERS", "BridgeError", "EngineFacts", "Finding", "GoalFacts", "OperatorFacts", "Recomputed", "RoundFacts",
     "TierFacts", "VerdictFacts", "WorkloadFacts", "baseline_source", "classify", "digest", "digest_document",
     "engine_fold", "engine_result", "engine_start", "engine_state", "evaluated_result", "evaluator_version",
-    "facts_of", "findings", "goal_check", "goal_default", "hardware_digest", "hardware_here", "normal_digest",
+    "facts_of", "findings", "goal_check", "goal_default", "hardware_digest", "hardware_here", "log_columns", "normal_digest",
     "operator", "operators", "rank", "read_source", "recompute", "request_check", "verdict_check",
     "verification_request",
 ]

@@ -124,6 +124,13 @@ def _round(record: Any, entry: dict[str, Any] | None) -> RoundFacts:
     )
 
 
+def log_columns() -> tuple[str, ...]:
+    """Keys of a log entry in the order of the contract."""
+    from harness.domain.log import LOG_COLUMNS
+
+    return LOG_COLUMNS
+
+
 def engine_result(kind: str, **data: Any) -> dict[str, Any]:
     """A result document, checked: ``engine_result("Paused", reason="...", person="...")``.
 
@@ -148,4 +155,4 @@ def evaluated_result(round_number: int, verdict_document: dict[str, Any]) -> dic
 
 
 __all__ = ["BridgeError", "EngineFacts", "RoundFacts", "engine_fold", "engine_result", "engine_start", "engine_state",
-           "evaluated_result", "facts_of"]
+           "evaluated_result", "facts_of", "log_columns"]

@@ -1,4 +1,4 @@
-"""Two processes on one SQLite file: events without gaps or loss, each job taken once, nothing locked out."""
+"""Two processes on one database: events without gaps or loss, each job taken once, nothing locked out."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from django.db import connection
 from apps.campaigns.jobs.services import job_fail, job_heartbeat, job_lease
 from apps.campaigns.models import Round
 from apps.stream.services import progress_put, recording
-campaign, hardware, mark, each = json.loads(sys.argv[1])
-streams = (f"campaign:{campaign}", "team:1")
+campaign, team, hardware, mark, each = json.loads(sys.argv[1])
+streams = (f"campaign:{campaign}", f"team:{team}")
 print("ready", flush=True)
 sys.stdin.readline()
 errors, taken = [], []
@@ -53,6 +53,15 @@ print(json.dumps({"errors": errors, "taken": taken}))
 """
 
 
+def same_database() -> dict[str, str]:
+    """The variable that points another process at this test's database."""
+    name = str(connection.settings_dict["NAME"])
+    if connection.vendor == "sqlite":
+        return {"KERNELOPT_SQLITE": name}
+    url = os.environ["KERNELOPT_DATABASE_URL"]
+    return {"KERNELOPT_DATABASE_URL": f"{url.rpartition('/')[0]}/{name}"}
+
+
 @pytest.fixture
 def committed_world(transactional_db: None) -> World:
     """A world whose rows other processes see."""
@@ -64,11 +73,11 @@ def test_two_processes_write_events_and_take_jobs(committed_world: World) -> Non
     kernel = world.kernel(medium())
     jobs = [world.job(kernel) for _ in range(40)]
     before = {name: Stream.objects.get(pk=name).last_seq for name in (world.campaign.stream, world.team.stream)}
-    environment = {**os.environ, "KERNELOPT_SQLITE": str(connection.settings_dict["NAME"]), "PYTHONPATH": str(ROOT)}
-    assert world.team.pk == 1
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, **same_database()}
     children = [
         subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, json.dumps([world.campaign.pk, HARDWARE, mark, EACH])], cwd=ROOT,
+            [sys.executable, "-c", SCRIPT, json.dumps([world.campaign.pk, world.team.pk, HARDWARE, mark, EACH])], cwd=ROOT,
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         for mark in ("one", "two")

@@ -61,7 +61,7 @@ def test_ends_are_ends() -> None:
 
 def test_impossible_step_is_a_sentence_and_changes_nothing(world: World) -> None:
     draft = campaign_create(team=world.team, person=world.ada, goal=world.campaign.goal)
-    with pytest.raises(ImpossibleTransition, match="'draft' cannot become 'finished'. What can follow: running"):
+    with pytest.raises(ImpossibleTransition, match=r"'draft' cannot become 'finished'\. What can follow: running"):
         transition(draft, CAMPAIGN_MACHINE, "finished")
     draft.refresh_from_db()
     assert (draft.state, draft.version) == ("draft", 1)
