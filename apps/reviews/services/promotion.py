@@ -136,7 +136,7 @@ def _promote(request: ReviewRequest, slot: Slot, log: Log) -> Promotion:
     announce(request, log, "promotion.done", {"promotion": promotion.pk, "tier": tier, "approved_by": names})
     audit_record(
         verb="promotion.done", subject=promotion, actor=None, team=slot.team, digest=request.kernel_id,
-        before=promotion.previous_id or "", after=request.kernel.short,
+        before=promotion.previous.short if promotion.previous else "", after=request.kernel.short,
         data={"request": request.pk, "slot": slot.pk, "tier": tier, "verdict": promotion.verdict_id,
               "approvals": [decision.pk for decision in counted], "approved_by": names},
     )

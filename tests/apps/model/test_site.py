@@ -1,0 +1,109 @@
+"""The site's frame: key, settings, guards at the door, and a bridge that stays light."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.checks import run_checks
+from django.db import connection
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apps.leaderboards.ranking import BoardRow, ranked
+from apps.reviews import triggers
+from kernelopt_site import env
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_secret_key_is_made_once_and_readable_by_its_owner_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELOPT_VAR", str(tmp_path / "var"))
+    monkeypatch.delenv("KERNELOPT_SECRET_KEY", raising=False)
+    first = env.secret_key()
+    assert env.secret_key() == first
+    assert len(first) > 60
+    path = tmp_path / "var" / "secret_key"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [entry.name for entry in path.parent.iterdir()] == ["secret_key"]
+
+
+def test_scripts_and_styles_come_from_the_site_alone() -> None:
+    policy = settings.CONTENT_SECURITY_POLICY["DIRECTIVES"]
+    text = " ".join(str(source) for sources in policy.values() for source in sources)
+    assert "unsafe" not in text and "*" not in text and "http" not in text
+
+
+def test_database_takes_the_write_lock_at_the_start_and_requests_are_no_transactions() -> None:
+    database = settings.DATABASES["default"]
+    assert database["ATOMIC_REQUESTS"] is False
+    if connection.vendor == "sqlite":
+        assert database["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+        assert database["OPTIONS"]["timeout"] == 20
+
+
+@pytest.mark.django_db
+def test_system_check_names_missing_guards() -> None:
+    assert [e.id for e in run_checks(databases=["default"]) if e.id.startswith("reviews")] == []
+    triggers.lift()
+    found = [e for e in run_checks(databases=["default"]) if e.id == "reviews.E001"]
+    assert len(found) == 1
+    assert "gate_promotion_approvals" in found[0].msg
+    triggers.install()
+    assert triggers.missing() == []
+
+
+@pytest.mark.django_db
+def test_altered_guard_is_noticed() -> None:
+    rule = next(rule for rule in triggers.RULES if rule.name == "gate_promotion_veto")
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute(f"DROP TRIGGER {rule.name}")
+            cursor.execute(f"CREATE TRIGGER {rule.name} BEFORE INSERT ON {rule.table} BEGIN SELECT 1; END")
+        else:
+            cursor.execute(f"CREATE OR REPLACE FUNCTION {rule.name}() RETURNS trigger LANGUAGE plpgsql AS "
+                           "$gate$ BEGIN RETURN NEW; END $gate$")
+    assert triggers.missing() == ["gate_promotion_veto"]
+
+
+@pytest.mark.django_db
+def test_admin_asks_for_a_sign_in() -> None:
+    assert Client().get("/admin/reviews/decision/").status_code == 302
+
+
+def test_bridge_loads_no_compiler_and_no_array_library() -> None:
+    code = ("import sys; sys.path.insert(0, '.'); import apps.bridge.api as api; api.operators(); "
+            "api.goal_default('rms_norm', 'numba', 'x', 'llm'); "
+            "print(sorted({m.split('.')[0] for m in sys.modules} "
+            "& {'torch', 'triton', 'numba', 'numpy', 'openai', 'django'}))")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True,
+                          env={"PATH": os.environ["PATH"]})
+    assert done.stdout.strip() == "[]"
+
+
+@given(st.lists(st.tuples(
+    st.floats(0.5, 4.0), st.floats(0.0, 0.2), st.sampled_from(["champion", "not reviewed", "quarantined"]),
+    st.booleans(), st.booleans()), max_size=12))
+def test_boards_rank_by_score_and_leave_nothing_out(items: list[tuple[float, float, str, bool, bool]]) -> None:
+    rows = [
+        BoardRow(team="t", own=True, label=str(index), approval=approval, tier="light", score=score, ratio=score,
+                 low=score * 0.99, high=score * 1.01, noise=noise, evaluator_version="1", measured_at=None,
+                 suspicious=suspicious, foreign=foreign)
+        for index, (score, noise, approval, suspicious, foreign) in enumerate(items)
+    ]
+    placed = ranked(rows)
+    assert sorted(row.label for row in placed) == sorted(row.label for row in rows)
+    able = [row for row in placed if row.rank is not None]
+    assert placed[: len(able)] == able
+    assert [row.rank for row in able] == list(range(1, len(able) + 1))
+    assert [row.score for row in able] == sorted((row.score for row in able), reverse=True)
+    assert not any(row.foreign or row.approval == "quarantined" for row in able)
+    assert all(row.why_unranked for row in placed[len(able):])
