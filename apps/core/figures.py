@@ -104,6 +104,8 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return "unknown"
     seconds = max(0.0, float(seconds))
+    if seconds == 0:
+        return f"0{NARROW}s"
     if seconds < 10:
         return decimal(seconds, 2 if seconds < 0.1 else 1) + NARROW + "s"
     if seconds < 90:

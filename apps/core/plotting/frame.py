@@ -16,7 +16,7 @@ ESCAPES = {ord("<"): "\\u003C", ord(">"): "\\u003E", ord("&"): "\\u0026"}
 def layout(x: Figure, y: Figure, *, right: int = 130, **more: Any) -> Figure:
     """A calm layout with room at the right for the labels of lines; no legend, the page has its own."""
     return {
-        "margin": {"l": 48, "r": right, "t": 8, "b": 36}, "showlegend": False, "hovermode": "closest",
+        "margin": {"l": 48, "r": right, "t": 8, "b": 44}, "showlegend": False, "hovermode": "closest",
         "xaxis": {"zeroline": False, **x}, "yaxis": {"zeroline": False, **y}, **more,
     }
 

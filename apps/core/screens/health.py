@@ -62,10 +62,10 @@ def banners() -> list[Banner]:
         seen[kind] = seen.get(kind, False) or status.up
     for kind, name in CHILDREN.items():
         if seen.get(kind) is False:
-            found.append(Banner("bad", "server", "Process down", f"{name} is down.", MEANS[kind] + " The server starts it "
+            found.append(Banner("bad", "server", f"{name} is down", f"{name} is down.", MEANS[kind] + " The server starts it "
                                 "again by itself.", "/system/", "System"))
     blocked = promotions_blocked()
-    if blocked:
+    if blocked and not found:
         found.append(Banner("warn", "shield", "Promotions wait", "Promotions wait.", blocked[0], "/system/", "Why"))
     return found
 
