@@ -20,7 +20,7 @@ MAX_BRACKETS = 40
 MAX_INDENT_LEVELS = 30
 MAX_LINE = 1000
 MAX_DEPTH = 150
-MAX_NODES = 25_000
+MAX_NODES = 60_000
 MAX_CHAIN = 120
 
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")

@@ -28,6 +28,7 @@ class Candidate:
     prohibited: tuple[str, ...]
     report: Report = field(default_factory=Report)
     parents: dict[int, ast.AST] = field(default_factory=dict)
+    _scoped: list[tuple[Context, ast.AST, Scope | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for node in ast.walk(self.found.tree):
@@ -43,8 +44,13 @@ class Candidate:
         """The node above ``node``."""
         return self.parents.get(id(node))
 
-    def scoped(self) -> Iterator[tuple[Context, ast.AST, Scope | None]]:
+    def scoped(self) -> list[tuple[Context, ast.AST, Scope | None]]:
         """Every node with the context and scope it runs in: function bodies, then everything else as module level."""
+        if not self._scoped:
+            self._scoped = list(self._walk())
+        return self._scoped
+
+    def _walk(self) -> Iterator[tuple[Context, ast.AST, Scope | None]]:
         for statement in self.found.tree.body:
             if isinstance(statement, ast.FunctionDef):
                 context: Context = "kernel" if is_kernel(self.found, statement) else "host"
