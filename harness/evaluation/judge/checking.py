@@ -13,12 +13,13 @@ from harness.evaluation.judge.oracle import Expected
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Outcome of one call: ``faults`` is empty when everything holds."""
+    """Outcome of one call: ``faults`` is empty when everything holds; ``scratch_bytes`` is the worker's claim."""
 
     worst_ratio: float | None
     error: float | None
     faults: tuple[tuple[Outcome, Reason], ...]
     collected: Collected
+    scratch_bytes: int | None = None
 
     @property
     def reasons(self) -> list[Reason]:

@@ -7,8 +7,11 @@ PyTorch eager on the same inputs.
 
 from __future__ import annotations
 
-from harness.domain.verdict import CaseResult, Correctness
-from harness.domain.vocabulary import Backend, Stage
+from dataclasses import replace
+
+from harness.domain.verdict import CaseResult, Correctness, Reason
+from harness.domain.vocabulary import Backend, Outcome, Stage
+from harness.evaluation.buffers import dtype_of
 from harness.evaluation.judge.checking import Checked
 from harness.evaluation.judge.inputs import cases_for, dtype_for
 from harness.evaluation.judge.oracle import library_errors
@@ -56,6 +59,23 @@ def _one(run: Run, session: Session, problem: Problem, regime: str) -> None:
     _record(run, session, problem, regime, result)
     if result.faults:
         raise Refused(result.faults[0][0], *result.reasons)
+    if regime == MIXED:
+        _limit_scratch(run, problem, result.scratch_bytes)
+
+
+def _limit_scratch(run: Run, problem: Problem, scratch: int | None) -> None:
+    """Hold what ``run()`` allocated for a measured shape (the worker's claim) against the goal's limit."""
+    if scratch is None:
+        return
+    run.resources = replace(run.resources, scratch_bytes=max(scratch, run.resources.scratch_bytes or 0))
+    arguments = run.spec.bytes_per_call(problem.dims, dtype_of(problem.dtype).itemsize)
+    ratio = run.request.goal.limits.scratch_ratio
+    if ratio is not None and scratch > ratio * arguments:
+        text = (
+            f"run() allocated {scratch:,} bytes of scratch for {arguments:,} bytes of arguments at {problem.name}; the "
+            f"goal allows {ratio:g} times. Use less scratch."
+        )
+        raise Refused(Outcome.OVER_LIMIT, Reason("scratch_over_limit", run.stage, text, case=problem.name))
 
 
 def _record(run: Run, session: Session, problem: Problem, regime: str, result: Checked) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Backend, Outcome
@@ -76,8 +76,7 @@ class Session:
         answers = self.answer(problem)
         with self.lend(problem) as lending:
             report = (worker or self.worker).call(lending.lent, problem.attributes)
-            self._note_scratch(report.scratch_bytes)
-            return check(lending, answers, self._run.stage, problem.name)
+            return replace(check(lending, answers, self._run.stage, problem.name), scratch_bytes=report.scratch_bytes)
 
     def outputs(self, problem: Problem) -> Collected:
         """Call the candidate on ``problem`` and return copies of its outputs, guards checked.
@@ -97,11 +96,6 @@ class Session:
     def close(self) -> None:
         """Kill the worker; idempotent."""
         self.worker.close()
-
-    def _note_scratch(self, scratch: int | None) -> None:
-        if scratch is not None:
-            peaks = self._run.clocks.setdefault("scratch_bytes_claimed", 0)
-            self._run.clocks["scratch_bytes_claimed"] = max(peaks, scratch)
 
 
 def open_worker(run: Run, *, bounds_checks: bool = False) -> Worker:
