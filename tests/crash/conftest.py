@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -14,13 +15,10 @@ from typing import Any
 import psutil
 import pytest
 from django.db import connection
-from django.utils import timezone
 
-from apps.bridge import api
 from apps.campaigns.models import Campaign
-from apps.campaigns.services import campaign_create, campaign_start
-from apps.kernels.services import operators_sync
-from apps.teams.models import Membership, RoleGrant, Team, User
+from apps.teams.models import User
+from tests.crash.campaigns import begin_campaign, make_person
 
 PROJECT = Path(__file__).parents[2]
 FAKE = f"{sys.executable} {Path(__file__).with_name('fake_evaluator.py')}"
@@ -108,22 +106,10 @@ def site(tmp_path: Path, transactional_db: None) -> Iterator[Site]:
 @pytest.fixture
 def person(transactional_db: None) -> User:
     """An engineer with a team."""
-    operators_sync()
-    user = User.objects.create_user("emma", password="a long password")
-    membership = Membership.objects.create(team=Team.objects.create(slug="core", name="Core"), user=user)
-    RoleGrant.objects.create(membership=membership, role="engineer", granted_at=timezone.now())
-    return user
+    return make_person()
 
 
 @pytest.fixture
 def begin(person: User) -> Callable[..., Campaign]:
-    """Starts a numba rms_norm campaign of the playbook with ``rounds`` rounds."""
-
-    def start(rounds: int = 3, **stop: Any) -> Campaign:
-        goal = api.goal_default("rms_norm", "numba", api.hardware_here(), "llm")
-        goal["budget"]["rounds"] = rounds
-        goal["stop"] |= stop
-        campaign = campaign_create(team=Team.objects.get(), person=person, goal=goal)
-        return campaign_start(campaign=campaign, person=person)
-
-    return start
+    """Starts a campaign of ``person``; takes what ``begin_campaign`` takes."""
+    return functools.partial(begin_campaign, person)

@@ -39,11 +39,14 @@ def round_job(*, campaign: Campaign, state: Any, action: actions.EvaluateBaselin
 
 
 def final_job(*, campaign: Campaign, state: Any) -> Job:
-    """R19: the final kernel against round 0 and the champion of this moment, measured once for each pair."""
+    """R19: the final kernel against round 0 and the champion of this moment, measured once for each pair; anew where
+    the measurement was cancelled because the campaign ended under it."""
     champion = Champion.objects.select_related("kernel").filter(slot=campaign.slot).first()
     side = SourceRef(champion.kernel.digest, champion.kernel.text) if champion else None
     kernel = Kernel.objects.get(pk=state.incumbent.kernel.digest)
-    key = uuid.uuid5(NAMESPACE, f"{campaign.pk}:final:{kernel.digest}:{side.digest if side else 'none'}")
+    cancelled = Job.objects.filter(campaign=campaign, kernel=kernel, purpose="probe", state="cancelled").count()
+    against = side.digest if side else "none"
+    key = uuid.uuid5(NAMESPACE, f"{campaign.pk}:final:{kernel.digest}:{against}:{cancelled}")
     request = final_request(state, job=str(key), nonce=secrets.token_hex(16), champion=side)
     return _job(key, campaign, None, kernel, request)
 

@@ -22,7 +22,7 @@ def ask_spot_check(*, campaign: Campaign, fence: int, round_number: int) -> None
     spot_check_ask(campaign=campaign, round_number=round_number, fence=fence)
 
 
-def open_review(*, campaign: Campaign, fence: int, state: CampaignState, action: actions.OpenReview,
+def open_review(*, campaign: Campaign, fence: int | None, state: CampaignState, action: actions.OpenReview,
                 verdict: Verdict | None, error: str) -> None:
     """Open a request for the campaign's best kernel when its fresh measurement supports one (the service tells the
     engine in the same transaction); otherwise tell the engine that this kernel was dealt with.

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 
 from apps.bridge import api
+from apps.bridge.runner.closing import asked
 from apps.bridge.runner.demo.browser import Refusal, approve
 from apps.bridge.runner.demo.names import CAMPAIGN_PREFIX, people_at_work
 from apps.bridge.runner.demo.people import demo_team
@@ -77,8 +78,8 @@ def _begin(team: Team, scene: Scene, campaign: Campaign | None) -> None:
 
 
 def _finish_plateau(campaign: Campaign, scene: Scene) -> None:
-    """On a plateau the starter takes the default, once the request stands."""
-    if campaign.state == "plateau":
+    """On a plateau the starter takes the default, once the best kernel was measured and put to review."""
+    if campaign.state == "plateau" and (campaign.incumbent_id == campaign.start_kernel_id or asked(campaign)):
         try:
             plateau_choose(campaign=campaign, person=User.objects.get(username=scene.starter), choice="finish")
         except AppError as error:
