@@ -28,7 +28,7 @@ def import_candidate(source: str) -> ModuleType:
     """Execute ``source`` as module ``candidate``; whatever it raises passes through."""
     module = ModuleType(MODULE)
     module.__file__ = CANDIDATE_FILE
-    module.__loader__ = _Loader(source)
+    module.__loader__ = _Loader(source)  # type: ignore[assignment]
     linecache.cache[CANDIDATE_FILE] = (len(source), None, source.splitlines(keepends=True), CANDIDATE_FILE)
     sys.modules[MODULE] = module
     exec(compile(source, CANDIDATE_FILE, "exec", dont_inherit=True), module.__dict__)
@@ -95,6 +95,6 @@ def _kernel_line(error: BaseException, node: Any) -> int | None:
     source = getattr(error, "src", None)
     if node is None or not isinstance(source, str):
         return None
-    whole = linecache.cache.get(CANDIDATE_FILE)
-    start = "".join(whole[2]).find(source) if whole else -1
-    return None if start < 0 else "".join(whole[2])[:start].count("\n") + node.lineno
+    whole = "".join(linecache.getlines(CANDIDATE_FILE))
+    start = whole.find(source)
+    return None if start < 0 else whole[:start].count("\n") + node.lineno

@@ -94,6 +94,7 @@ class InterpretChild:
     def _call(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         from harness.backends.triton import interpreter
 
+        assert self._module is not None
         sizes: dict[int, int] = {array["fd"]: array["nbytes"] for array in request["arrays"]}
         memory = {index: self._channel.lend(fds[index], nbytes) for index, nbytes in sizes.items()}
         tensors = [interpreter.tensor(memory[array["fd"]], array) for array in request["arrays"]]

@@ -23,8 +23,8 @@ UNARY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "fast_tanhf": np.tanh, "fast_sinf": np.sin, "fast_cosf": np.cos,
 }
 BINARY: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "pow": np.power, "fmod": np.fmod, "atan2": np.arctan2, "fdim": lambda a, b: np.maximum(a - b, 0.0),
-    "div_rn": np.divide,
+    "pow": np.power, "fmod": np.fmod, "atan2": np.arctan2, "div_rn": np.divide,
+    "fdim": lambda a, b: np.maximum(a - b, 0.0),
 }
 
 
@@ -33,7 +33,8 @@ def install() -> None:
     for name in [name for name in vars(libdevice) if not name.startswith("_")]:
         if callable(getattr(libdevice, name)):
             setattr(libdevice, name, _missing(name))
-    for name, function in {**UNARY, **BINARY}.items():
+    functions: dict[str, Callable[..., np.ndarray]] = {**UNARY, **BINARY}
+    for name, function in functions.items():
         if hasattr(libdevice, name):
             setattr(libdevice, name, _applied(name, function))
 

@@ -50,9 +50,14 @@ def install(target: Target) -> None:
         "device": lambda device=None: contextlib.nullcontext(),
     }.items():
         setattr(cuda, name, answer)
-    torch.Tensor.device = property(lambda self: torch.device("cuda", 0))
-    torch.Tensor.is_cuda = property(lambda self: True)
+    shown: dict[str, Any] = {"device": torch.device("cuda", 0), "is_cuda": True}
+    for name, value in shown.items():
+        setattr(torch.Tensor, name, _constant(value))
     triton.runtime.driver.set_active(_Driver(target))
+
+
+def _constant(value: Any) -> property:
+    return property(lambda self: value)
 
 
 def _as_float(handle: Any) -> Any:

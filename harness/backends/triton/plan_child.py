@@ -96,6 +96,7 @@ class PlanChild:
         from harness.backends.triton.recorder.record import record
 
         first, self._calls = self._calls, self._calls + 2
+        assert self._module is not None
         plan = record(self._module.run, self._target, request["arguments"], request["attributes"], first=first)
         return {"plan": plan}
 

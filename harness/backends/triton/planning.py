@@ -28,7 +28,8 @@ def argument_documents(arguments: Sequence[Argument], dims: Mapping[str, int], d
     documents = []
     for argument in arguments:
         shape = [int(dims[name]) for name in argument.dims]
-        strides, step = [], 1
+        strides: list[int] = []
+        step = 1
         for size in reversed(shape):
             strides.insert(0, step)
             step *= size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from harness.backends.triton import planning
 from harness.backends.triton.compiler.compiled import CompileFailed, compile_plans
@@ -39,7 +40,7 @@ def plan(run: Run) -> None:
     points = planned_shapes(run)
     run.progress(Stage.PLAN, 0, len(points) + 1, "importing the candidate")
     # ``load`` and every call count against what is left of the evaluation.
-    worker = run.open_workers("triton-plan").open(
+    worker: Any = run.open_workers("triton-plan").open(
         deadline_s=max(1.0, min(60.0, run.remaining_s)), options={"target": target.name})
     try:
         run.plans = planning.record_plans(

@@ -132,14 +132,24 @@ REFUSED = {
         "k = _copy.warmup(x, out, 16, BLOCK=16, grid=(1,)); k._init_handles(); k.n_regs * 2",
     ),
     "host tensor as argument": ("constant_upload", "_copy[(1,)](torch.as_tensor([1.0]), out, 1, BLOCK=16)"),
+    "custom operator": ("library_compute", "y = _double(x)"),
+    "replaced assembly options": ("compiler_option", "_copy[(1,)](x, out, 16, BLOCK=16, ptx_options='-O0')"),
     "returned value": ("returns_value", "return out"),
 }
+
+
+CUSTOM = """
+    @torch.library.custom_op("mine::double", mutates_args=())
+    def _double(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+    """
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_idiom(record, name):
     code, line = REFUSED[name]
-    source = candidate(line + "\n" + LAUNCH if name != "returned value" else LAUNCH + "\n" + line)
+    body = line + "\n" + LAUNCH if name != "returned value" else LAUNCH + "\n" + line
+    source = candidate(body, CUSTOM if name == "custom operator" else "")
     plan = record(source)
     assert [refusal.code for refusal in plan.refusals][:1] == [code], plan.refusals
     assert len(plan.refusals[0].text) > 40

@@ -97,7 +97,8 @@ def install(target: Target) -> None:
     triton.compile = _refusing(
         "foreign_kernel", "triton.compile builds a kernel outside a launch. Launch the jit function."
     )
-    threading.Thread.start = _refusing("thread", "run() starts a thread. Launch from run() itself.")
+    start = _refusing("thread", "run() starts a thread. Launch from run() itself.")
+    threading.Thread.start = start  # type: ignore[method-assign]
 
 
 def _refusing(code: str, text: str) -> Any:

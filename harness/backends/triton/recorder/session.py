@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, NoReturn
 
 CANDIDATE_FILE = "candidate.py"
@@ -117,7 +118,7 @@ class Session:
 
 def candidate_line() -> int | None:
     """The innermost line of the candidate on the current stack, ``None`` outside of it."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == CANDIDATE_FILE:
             return frame.f_lineno

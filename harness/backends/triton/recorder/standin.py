@@ -50,9 +50,9 @@ STRUCT = {
 
 
 class StandIn(torch.Tensor):
-    """A view of a recorded buffer. ``inner`` is the meta tensor, ``buffer`` the allocation it lies in."""
+    """A view of a recorded buffer. ``shadow`` is the meta tensor, ``buffer`` the allocation it lies in."""
 
-    inner: torch.Tensor
+    shadow: torch.Tensor
     buffer: Buffer
     session_number: int
 
@@ -64,16 +64,18 @@ class StandIn(torch.Tensor):
             strides=inner.stride(),
             storage_offset=inner.storage_offset(),
             dtype=inner.dtype,
-            device="meta",
+            device=torch.device("meta"),
             requires_grad=False,
         )
-        self.inner, self.buffer, self.session_number = inner, buffer, number
+        self.shadow, self.buffer, self.session_number = inner, buffer, number
         return self
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         return dispatch(current(), func, args, kwargs or {})
 
     @property
@@ -88,7 +90,7 @@ class StandIn(torch.Tensor):
     @property
     def byte_offset(self) -> int:
         """Bytes from the start of the buffer to the first element."""
-        return self.inner.storage_offset() * self.inner.element_size()
+        return int(self.shadow.storage_offset()) * self.shadow.element_size()
 
     def data_ptr(self) -> int:
         """The invented address; good for alignment checks only."""
@@ -143,7 +145,7 @@ for _name in (
     "pin_memory",
 ):
     setattr(StandIn, _name, _reader(_name))
-StandIn.__cuda_array_interface__ = property(_reader("__cuda_array_interface__"))  # type: ignore[attr-defined]
+setattr(StandIn, "__cuda_array_interface__", property(_reader("__cuda_array_interface__")))  # noqa: B010
 
 
 def _unwrap(session: Session, value: Any) -> Any:
@@ -154,7 +156,7 @@ def _unwrap(session: Session, value: Any) -> Any:
                 "A tensor kept from an earlier call or from import is used. run() keeps "
                 "no state: allocate scratch inside each call.",
             )
-        return value.inner
+        return value.shadow
     if isinstance(value, torch.Tensor):
         session.refuse(
             "host_tensor",
@@ -218,7 +220,7 @@ def _wrap(session: Session, source: StandIn, made: Any) -> Any:
 
 def _extent(inner: torch.Tensor) -> tuple[int, int]:
     """First and one-past-last byte a view touches."""
-    first = inner.storage_offset()
+    first = int(inner.storage_offset())
     last = first + 1 if inner.numel() else first
     for size, stride in zip(inner.shape, inner.stride(), strict=True):
         if inner.numel():
@@ -242,7 +244,7 @@ def allocate(session: Session, kind: str, name: str, inner: torch.Tensor) -> Sta
 
 def fill(session: Session, view: StandIn, value: Any) -> None:
     """Record filling a dense view with a number, rounded to the view's dtype."""
-    inner = view.inner
+    inner = view.shadow
     if isinstance(value, torch.Tensor) or not isinstance(value, int | float | bool):
         session.refuse("fill_pattern", "A fill takes a number known on the host, not a tensor.")
     first, last = _extent(inner)
