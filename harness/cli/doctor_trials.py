@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from harness.domain.request import EvaluationRequest
@@ -102,7 +102,8 @@ def numba_kernel() -> Check:
 
     size = 1000
     arrays, lent = [], []
-    for name, kind in (("x", "input"), ("out", "output")):
+    kinds: tuple[tuple[str, Literal["input", "output"]], ...] = (("x", "input"), ("out", "output"))
+    for name, kind in kinds:
         fd = os.memfd_create(name)
         os.ftruncate(fd, 4 * size)
         arrays.append(np.memmap(f"/proc/self/fd/{fd}", np.float32, "r+", shape=(size,)))

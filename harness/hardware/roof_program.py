@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 PASSES = 12
 LEAST_BYTES = 64 << 20
@@ -42,10 +43,10 @@ def main() -> None:
     for footprint in asked["footprints"]:
         one = np.ones(footprint // 4, np.float32)
         half, other = one[: one.size // 2], one[one.size // 2 : 2 * (one.size // 2)]
-        copies = [lambda s=half, t=other: copy(s, t), lambda s=half, t=other: np.copyto(t, s)]
+        copies = (partial(copy, half, other), partial(np.copyto, other, half))
         levels.append({
             "footprint": footprint,
-            "read": one.nbytes / best(lambda s=one: read(s), one.nbytes),
+            "read": one.nbytes / best(partial(read, one), one.nbytes),
             "copy": 2 * half.nbytes / min(best(way, one.nbytes) for way in copies),
         })
     left = np.ones((MATRIX, MATRIX), np.float32)

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from harness.domain.vocabulary import Backend, Stage
-
-if TYPE_CHECKING:
-    from harness.evaluation.run import Run
-    from harness.operators.base import Case, OperatorSpec
+from harness.operators.base import Case, OperatorSpec
 
 COMPILE_S = 60.0
 
 
-def plan(run: Run) -> None:
+class PlanRun(Protocol):
+    """What this stage needs of an evaluation in progress (``harness.evaluation.run.Run``)."""
+
+    spec: OperatorSpec
+    clocks: dict[str, Any]
+    open_workers: Callable[[str], Any]
+    progress: Callable[[Stage, int, int, str], None]
+
+    @property
+    def source(self) -> str:
+        """The candidate's text."""
+        ...
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds left."""
+        ...
+
+
+def plan(run: PlanRun) -> None:
     """Import the candidate and compile it by one call on the smallest smoke case, on arrays of ones.
 
     Stores the judge's clock in ``run.clocks``: ``import_s`` and ``first_call_s``. The process is thrown away.

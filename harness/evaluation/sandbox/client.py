@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import shutil
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from harness.hardware.cores import reserve
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 START_S = 60.0
+PREFIX = "kernelopt-sandbox-"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 
 
@@ -34,7 +36,8 @@ class ServerClient:
         """
         self.mode = mode
         self._lock = threading.Lock()
-        self._home = tempfile.mkdtemp(prefix="kernelopt-sandbox-")
+        sweep()
+        self._home = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
         Path(self._home).chmod(0o711)
         ours, theirs = socket.socketpair()
         self._sock = ours
@@ -110,3 +113,10 @@ class ServerClient:
             return " | ".join(lines[-4:])[-600:]
         return ""
 
+
+def sweep() -> None:
+    """Remove the folders of servers whose judge was killed before it could."""
+    for path in Path(tempfile.gettempdir()).glob(PREFIX + "*-*"):
+        owner = path.name.removeprefix(PREFIX).partition("-")[0]
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            shutil.rmtree(path, ignore_errors=True)

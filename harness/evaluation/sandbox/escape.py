@@ -28,7 +28,7 @@ def serve(channel: Any) -> None:
         "read_secret": lambda: Path(facts["secret"]).read_text(),
         "write_outside": lambda: Path(facts["writable"], "escaped").write_text("out"),
         "read_judge": lambda: _read_judge(judge),
-        "signal_judge": lambda: _not_inside(judge) and os.kill(judge, 0),
+        "signal_judge": lambda: _signal(judge),
         "trace_judge": lambda: _trace(judge),
         "tcp": lambda: socket.create_connection(("127.0.0.1", facts["tcp"]), timeout=1.0),
         "udp": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"out", ("127.0.0.1", facts["udp"])),
@@ -38,7 +38,7 @@ def serve(channel: Any) -> None:
     }
     escaped = [name for name, attempt in tries.items() if _succeeds(attempt)]
     needed = (os.__file__, ctypes.__file__)
-    broken = [path for path in needed if not _succeeds(lambda path=path: Path(path).read_bytes())]
+    broken = [path for path in needed if not _succeeds(Path(path).read_bytes)]
     channel.send({"id": facts["id"], "escaped": escaped, "broken": broken, "uid": os.getuid(), "pid": os.getpid()})
     _leave_a_daemon()
 
@@ -49,10 +49,15 @@ def _succeeds(attempt: Callable[[], object]) -> bool:
     return False
 
 
-def _not_inside(pid: int) -> bool:
-    """False where ``pid`` names this process or its keeper, so that a container's small numbers fool nobody."""
+def _not_inside(pid: int) -> None:
+    """Refuse where ``pid`` names this process or its keeper, so that a container's small numbers fool nobody."""
     if pid in (os.getpid(), os.getppid()):
         raise OSError("that is this process tree")
+
+
+def _signal(pid: int) -> object:
+    _not_inside(pid)
+    os.kill(pid, 0)
     return True
 
 

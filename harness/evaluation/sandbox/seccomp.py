@@ -47,7 +47,7 @@ class _Program(ctypes.Structure):
 def program(machine: str) -> bytes:
     """The filter for ``machine`` as BPF instructions (``struct sock_filter`` array)."""
     column = list(ARCHITECTURES).index(machine)
-    numbers = [pair[column] for pair in DENIED.values() if pair[column] is not None]
+    numbers = [number for pair in DENIED.values() if (number := pair[column]) is not None]
     denied = RETURN, 0, 0, ERRNO | errno.EPERM
     code = [(LD_WORD, 0, 0, 4), (JUMP_EQUAL, 1, 0, ARCHITECTURES[machine]), (RETURN, 0, 0, KILL), (LD_WORD, 0, 0, 0)]
     if machine == "x86_64":  # the x32 numbering would slip past the list

@@ -101,8 +101,8 @@ def open_sides(opener: Any, sources: Mapping[str, str], compile_request: dict[st
                 failures.append((name, fault))
     if failures:
         close_sides(sides)
-        name, fault = next((f for f in failures if f[0] == CANDIDATE), failures[0])
-        raise fault if name == CANDIDATE else opponent_failed(name, fault)
+        name, failed = next((f for f in failures if f[0] == CANDIDATE), failures[0])
+        raise failed if name == CANDIDATE else opponent_failed(name, failed)
     return sides
 
 

@@ -17,7 +17,7 @@ from harness.evaluation.timing.comparison import Compared, compare, score
 from harness.evaluation.timing.session import Record, Session
 from harness.evaluation.timing.sides import AGAIN, CANDIDATE
 from harness.hardware import exclusive, telemetry
-from harness.hardware.cores import reserve
+from harness.hardware.cores import allowed, reserve
 from harness.hardware.detect import detect_cpu, hardware_name
 from harness.hardware.roofs import roofs
 from harness.operators.base import ShapePoint
@@ -31,6 +31,8 @@ LOCK_S = 600.0
 """Seconds to wait for another measurement on the same cores."""
 STEP_S = 60.0
 """The longest that one request to a timed process may take, seconds."""
+OWN_LOAD = 0.5
+"""What an evaluation itself may add to the load average beyond one process per core."""
 REPEATS = 3
 """Disturbed rounds that one recheck may measure again."""
 
@@ -112,7 +114,7 @@ def recheck(run: Run) -> None:
         run.clocks["overhead_us"] = session.overhead_us
     timing = figures.timing_of(samples, work, evidence=Evidence.BOUNDED, longer=longer)
     _refuse_impossible(timing, work, Stage.RECHECK)
-    _refuse_limits(run, timing, samples)
+    _refuse_limits(run, timing, samples, quiet=not record.disturbed and _quiet())
     run.timing, run.samples = timing, samples
     run.suspicious += figures.suspicious(timing, work, record)
     run.clocks["load"] = telemetry.load_average()
@@ -207,13 +209,20 @@ def _refuse_impossible(timing: Timing, work: Mapping[str, figures.Work], stage: 
         raise Refused(Outcome.REWARD_HACK, Reason("below_floor", stage, text))
 
 
-def _refuse_limits(run: Run, timing: Timing, samples: Samples) -> None:
+def _quiet() -> bool:
+    """Whether little else runs here: only then is an unsteady time the kernel's own."""
+    return telemetry.load_average() <= len(allowed()) + OWN_LOAD
+
+
+def _refuse_limits(run: Run, timing: Timing, samples: Samples, *, quiet: bool) -> None:
     limits = run.request.goal.limits
     role = run.compared_role
-    if limits.cv is not None:
-        text = figures.unsteady(samples, limits.cv, str(role) if role else None)
-        if text:
-            raise Refused(Outcome.OVER_LIMIT, Reason("cv_limit", Stage.RECHECK, text))
+    text = None if limits.cv is None else figures.unsteady(samples, limits.cv, str(role) if role else None)
+    if text and quiet:
+        raise Refused(Outcome.OVER_LIMIT, Reason("cv_limit", Stage.RECHECK, text))
+    if text:
+        text += " Other work on this machine may be the cause, so that the limit was not applied."
+        run.notes.append(Reason("noisy_machine", Stage.RECHECK, text))
     if limits.throughput_floor is not None:
         slow = [s for s in timing.shapes if (s.gbps or 0.0) < limits.throughput_floor]
         if slow:
