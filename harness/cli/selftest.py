@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from harness import EVALUATOR_VERSION
-from harness.domain.vocabulary import Backend
+from harness.domain.vocabulary import Backend, Stage
 from harness.evaluation.selftest.corpus import CorpusKernel, operator_kernels, read_corpus
 from harness.evaluation.selftest.runner import CorpusResult, run_corpus
 from harness.operators import registry
@@ -51,11 +51,18 @@ def chosen_kernels(*, quick: bool, backend: str | None = None, text: str | None 
 
 
 def report(results: list[CorpusResult], *, quick: bool, seconds: float) -> dict[str, Any]:
-    """The self-test as a JSON document; ``passed`` is ``None`` where something could not be judged."""
+    """The self-test as a JSON document; ``passed`` is ``None`` where something could not be judged.
+
+    ``isolation`` is the lowest level at which a kernel was really started, ``None`` where none was.
+    """
     wrong = [result for result in results if result.right is False]
     open_ = [result for result in results if result.right is None]
+    started = [result for result in results if result.stage not in (Stage.ADMIT, Stage.STATIC, Stage.ARITHMETIC)]
+    levels = [result.isolation for result in started if result.isolation is not None]
     return {
-        "version": 1, "evaluator": EVALUATOR_VERSION, "quick": quick, "seconds": round(seconds, 2),
+        "version": 1, "evaluator": EVALUATOR_VERSION, "quick": quick,
+        "environments": sorted({result.environment for result in results if result.environment}),
+        "isolation": min(levels, default=None), "seconds": round(seconds, 2),
         "passed": False if wrong else None if open_ or not results else True,
         "counts": {"run": len(results), "right": len(results) - len(wrong) - len(open_), "not_judged": len(open_),
                    "slipped": sum(r.kernel.kind != "honest" for r in wrong),

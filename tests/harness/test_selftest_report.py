@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -45,6 +46,14 @@ def test_exit_codes_and_document(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     document = json.loads(capsys.readouterr().out)
     assert document["passed"] is passed
     assert document["counts"]["run"] == len(results)
+    assert document["isolation"] is None
+
+
+def test_the_document_names_the_weakest_walls_that_were_used() -> None:
+    ran = [dataclasses.replace(result("cheat", "timeout", True), isolation=level, environment="cpu") for level in (3, 2)]
+    unstarted = dataclasses.replace(ran[0], isolation=0, stage=Stage.STATIC)
+    document = selftest.report([*ran, unstarted], quick=True, seconds=1.0)
+    assert (document["isolation"], document["environments"]) == (2, ["cpu"])
 
 
 def test_text_says_what_slipped_and_what_waits(monkeypatch: pytest.MonkeyPatch,

@@ -21,7 +21,10 @@ NOT_JUDGED = (Outcome.INFRA_ERROR, Outcome.UNSUPPORTED_HERE)
 
 @dataclass(frozen=True, slots=True)
 class CorpusResult:
-    """What happened to one kernel. ``right`` is ``None`` where the evaluator could not judge it."""
+    """What happened to one kernel. ``right`` is ``None`` where the evaluator could not judge it.
+
+    ``environment`` and ``isolation`` are the verdict's: a pass counts for that environment class and level only.
+    """
 
     kernel: CorpusKernel
     outcome: Outcome
@@ -30,6 +33,8 @@ class CorpusResult:
     text: str
     right: bool | None
     seconds: float
+    environment: str | None = None
+    isolation: int | None = None
 
 
 def run_corpus(kernels: Iterable[CorpusKernel]) -> Iterator[CorpusResult]:
@@ -47,7 +52,8 @@ def run_one(kernel: CorpusKernel, until: Stage = Stage.PROBES) -> CorpusResult:
     reason = verdict.reasons[0] if verdict.reasons else None
     return CorpusResult(kernel=kernel, outcome=verdict.outcome, stage=verdict.stage,
                         code=reason.code if reason else None, text=reason.text if reason else "",
-                        right=is_right(kernel, verdict), seconds=time.monotonic() - began)
+                        right=is_right(kernel, verdict), seconds=time.monotonic() - began,
+                        environment=verdict.environment.class_, isolation=verdict.evaluator.isolation.level)
 
 
 def is_right(kernel: CorpusKernel, verdict: Verdict) -> bool | None:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from harness.domain.vocabulary import Backend
+
 _BITS = {"float64": 64, "double": 64, "float32": 32, "float16": 16, "half": 16, "bfloat16": 16}
+_LITERAL = 64  # a bare float literal; what that means depends on the backend
 _NARROW_PREFIX = "float8"
 _PRODUCERS = ("load", "load_tensor_descriptor", "dot", "dot_scaled", "sum", "fma", "dot_fma")
 
 
-def narrowest(function: ast.FunctionDef) -> int | None:
+def narrowest(function: ast.FunctionDef, backend: Backend) -> int | None:
     """Bits of the narrowest accumulator whose start value names its width; ``None`` where no start value does.
 
     An accumulator is a name that is added to itself with data: ``acc += x[i]``, ``acc = acc + v``,
-    ``acc = tl.dot(a, b, acc)``. A bare float literal counts as 64 bits (numba's float64); integers do not count.
+    ``acc = tl.dot(a, b, acc)``. A bare float literal is 64 bits wide in numba, 32 in Triton; integers do not count.
     """
-    widths = [width for name in _accumulators(function) for width in _start_widths(function, name)]
+    literal = 64 if backend is Backend.NUMBA else 32
+    widths = [min(width, literal) if width == _LITERAL else width
+              for name in accumulators(function) for width in _start_widths(function, name)]
     return min(widths, default=None)
 
 
@@ -36,7 +41,8 @@ def _body_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
         yield from ast.walk(statement)
 
 
-def _accumulators(function: ast.FunctionDef) -> set[str]:
+def accumulators(function: ast.FunctionDef) -> set[str]:
+    """Names that are added to themselves with data."""
     data = _data_names(function)
     found = set()
     for node in _body_nodes(function):
@@ -96,7 +102,7 @@ def _value_widths(value: ast.expr) -> Iterator[int]:
     if isinstance(value, ast.UnaryOp):
         value = value.operand
     if isinstance(value, ast.Constant) and type(value.value) is float:
-        yield 64
+        yield _LITERAL
         return
     widths = [bits for node in ast.walk(value) if (bits := _bits(node)) is not None]
     if widths and isinstance(value, ast.Call):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from harness.domain.verdict import TierReason
 from harness.domain.vocabulary import Backend, Tier
-from harness.evaluation.source.accumulators import dot_out_dtypes, mentions_wide, narrowest
+from harness.evaluation.source.accumulators import accumulators, dot_out_dtypes, mentions_wide, narrowest
 
 _NOT_LISTED: dict[type[ast.AST], str] = {
     ast.FunctionDef: "a nested function", ast.AsyncFunctionDef: "a nested function", ast.Lambda: "a lambda",
@@ -73,11 +73,13 @@ def _special_texts(function: ast.FunctionDef) -> list[str]:
 
 def _accumulator_reasons(old: ast.FunctionDef, new: ast.FunctionDef,
                          backend: Backend) -> Iterator[tuple[Tier, TierReason]]:
-    before, after = narrowest(old), narrowest(new)
+    before, after = narrowest(old, backend), narrowest(new, backend)
     if before is not None and after is not None and after < before:
         yield Tier.HEAVY, TierReason(new.lineno, f"an accumulator of {new.name} went from {before} to {after} bits")
     elif before is None and after is not None and after < 32:
         yield Tier.HEAVY, TierReason(new.lineno, f"{new.name} accumulates in {after} bits")
+    elif backend is Backend.TRITON and before is not None and after is None and accumulators(new):
+        yield Tier.HEAVY, TierReason(new.lineno, f"no accumulator of {new.name} names its width any more")
     if backend is Backend.TRITON and mentions_wide(old) and not mentions_wide(new):
         yield Tier.HEAVY, TierReason(new.lineno, f"{new.name} no longer converts to float32 or wider")
     if dot_out_dtypes(new) and min(dot_out_dtypes(new)) < min(dot_out_dtypes(old), default=32):

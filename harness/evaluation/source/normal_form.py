@@ -157,8 +157,10 @@ def _sorted_params(statement: ast.stmt) -> ast.stmt:
         return statement
     pairs = sorted(zip(value.keys, value.values, strict=True), key=lambda pair: pair[0].value)  # type: ignore[union-attr]
     ordered = ast.Dict(keys=[key for key, _ in pairs], values=[item for _, item in pairs])
-    return ast.Assign(targets=[ast.Name(id=PARAMS, ctx=ast.Store())], value=ordered,
-                      annotation=getattr(statement, "annotation", None))
+    target = ast.Name(id=PARAMS, ctx=ast.Store())
+    if isinstance(statement, ast.AnnAssign):
+        return ast.AnnAssign(target=target, annotation=statement.annotation, value=ordered, simple=statement.simple)
+    return ast.Assign(targets=[target], value=ordered)
 
 
 def _literal(value: object) -> str:

@@ -71,8 +71,9 @@ def _skeleton(found: Structure) -> list[tuple[str, str, ast.stmt]]:
             continue
         if isinstance(statement, ast.FunctionDef) and found.kernels.get(statement.name) is statement:
             items.append((f"kernel function {statement.name}", "", statement))
-        elif assigned_name(statement) == PARAMS and isinstance(statement, ast.Assign):
-            items.append((PARAMS, "", statement))
+        elif assigned_name(statement) == PARAMS:
+            note = statement.annotation if isinstance(statement, ast.AnnAssign) else None
+            items.append((PARAMS, canonical(note) if note is not None else "", statement))
         elif isinstance(statement, ast.FunctionDef):
             items.append((statement.name, canonical(statement), statement))
         elif isinstance(statement, ast.Import | ast.ImportFrom):

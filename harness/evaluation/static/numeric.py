@@ -27,7 +27,7 @@ def check_numeric(candidate: Candidate) -> None:
                   node.lineno)  # type: ignore[attr-defined]
     if candidate.found.backend is Backend.TRITON:
         for kernel in candidate.found.kernels.values():
-            bits = min([narrowest(kernel) or 64, *dot_out_dtypes(kernel)])
+            bits = min([narrowest(kernel, Backend.TRITON) or 64, *dot_out_dtypes(kernel)])
             if bits < 32:
                 candidate.report.add("narrow_accumulator", f"{kernel.name} accumulates in {bits} bits; half-precision "
                                      "inputs accumulate in float32.", kernel.lineno)

@@ -97,6 +97,8 @@ def test_same_kernel(left: str, right: str) -> None:
     ("def f(*, x=1): return x\n", "def f(*, x): return x\n"),
     ("@g\ndef f(): return 1\n", "def f(): return 1\n"),
     ('PARAMS = {"a": 1}\n', 'PARAMS = {"a": 2}\n'),
+    ('PARAMS = {"a": 1}\n', 'PARAMS: dict = {"a": 1}\n'),
+    ('PARAMS: dict = {"a": 1}\n', 'PARAMS: print() = {"a": 1}\n'),
     ('PARAMS = {"a": 1, "a": 2}\n', 'PARAMS = {"a": 2, "a": 1}\n'),
     ("y = [a for a in x]\n", "y = (a for a in x)\n"),
     ("def f():\n    x = 1\n    def g(): return x\n    return g\n",
