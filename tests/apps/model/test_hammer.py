@@ -77,8 +77,8 @@ def test_two_processes_write_events_and_take_jobs(committed_world: World) -> Non
     environment = {**os.environ, "PYTHONPATH": path, **same_database()}
     children = [
         subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, json.dumps([world.campaign.pk, world.team.pk, HARDWARE, mark, EACH])], cwd=ROOT,
-            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-c", SCRIPT, json.dumps([world.campaign.pk, world.team.pk, HARDWARE, mark, EACH])],
+            cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         for mark in ("one", "two")
     ]
