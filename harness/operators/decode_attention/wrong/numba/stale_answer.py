@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 PARAMS = {"BLOCK": 4}
-_SEEN = {}
+_SEEN: dict = {}
 
 
 @numba.njit

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 PARAMS = {"BLOCK": 8}
-_SEEN = {}
+_SEEN: dict = {}
 
 
 @numba.njit

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 
 PARAMS = {"BLOCK": 16}
-_SEEN = {}
+_SEEN: dict = {}
 
 
 @numba.njit
