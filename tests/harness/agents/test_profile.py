@@ -1,0 +1,50 @@
+"""The profile joins cost model, measurement and source; what was not timed stays unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.agents.playbook.edit import replace_body
+from harness.agents.playbook.softmax_numba import NAME, Features, render
+from harness.agents.profile import loops_over_input, profile_of
+from harness.domain.summary import ShapeSummary, VerdictSummary
+from harness.domain.vocabulary import Backend, Comparison, Outcome, Stage
+from harness.operators import registry
+
+
+def _verdict(*shares: float) -> VerdictSummary:
+    points = registry.get("rms_norm").workloads["llm"].shapes[Backend.NUMBA]
+    shapes = tuple(ShapeSummary(p.label, p.weight, 100.0, 20.0, s) for p, s in zip(points, shares, strict=True))
+    return VerdictSummary("sha256:x", Outcome.PASSED, Stage.RECHECK, Comparison.FASTER, timed=True, shapes=shapes)
+
+
+def test_bytes_and_flops_come_from_the_operator() -> None:
+    spec = registry.get("rms_norm")
+    profile = profile_of(spec, Backend.NUMBA, "llm", None, spec.baseline(Backend.NUMBA))
+    point = spec.workloads["llm"].shapes[Backend.NUMBA][0]
+    assert profile.shapes[0].bytes == spec.bytes_per_call(point.dims, 4)
+    assert profile.shapes[0].intensity == pytest.approx(spec.flops_per_call(point.dims) / profile.shapes[0].bytes)
+    assert profile.bound == "unknown" and profile.headroom is None and "not timed" in profile.text
+
+
+@pytest.mark.parametrize(("shares", "bound"), [((0.9, 0.8, 0.9), "memory"), ((0.2, 0.3, 0.2), "instructions")])
+def test_the_roof_says_what_binds(shares: tuple[float, ...], bound: str) -> None:
+    spec = registry.get("rms_norm")
+    profile = profile_of(spec, Backend.NUMBA, "llm", _verdict(*shares), spec.baseline(Backend.NUMBA))
+    assert profile.bound == bound and profile.roof_share is not None and profile.headroom is not None
+    assert (1 + profile.headroom) * profile.roof_share == pytest.approx(1.0)
+
+
+def test_passes_over_the_input_are_counted_through_views() -> None:
+    two = ("def f(x, out):\n    row = x[0]\n    for i in range(3):\n        a = row[i]\n"
+           "    for i in range(3):\n        out[i] = x[0, i]\n")
+    one = "def f(x, out):\n    for r in range(2):\n        for i in range(3):\n            out[i] = x[r, i]\n"
+    assert loops_over_input(two, "x") == 2 and loops_over_input(one, "x") == 1
+    assert loops_over_input("def f(:", "x") is None
+
+
+def test_keeping_exponentials_is_seen_as_fewer_passes() -> None:
+    base = registry.get("softmax").baseline(Backend.NUMBA)
+    kept = replace_body(base, NAME, render(Features(fused=True, reciprocal=False, plain=True)))
+    before, after = loops_over_input(base, "x"), loops_over_input(kept, "x")
+    assert before is not None and after is not None and after < before
