@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import candidate
+from triton_candidates import candidate
 
 pytestmark = pytest.mark.sandbox
 

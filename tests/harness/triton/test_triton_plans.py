@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from conftest import argument, candidate
+from triton_candidates import argument, candidate
 
 from harness.domain.codec import check_schema, to_document
 from harness.domain.digest import digest_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from conftest import argument, candidate
+from triton_candidates import argument, candidate
 
 from harness.backends.triton.check import PlanForged, read_plan
 from harness.backends.triton.compiler.compiled import CompileFailed, compile_plans

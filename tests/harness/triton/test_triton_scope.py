@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import argument, candidate
+from triton_candidates import argument, candidate
 
 from harness.backends.triton.compiler.compiled import compile_plans
 from harness.backends.triton.compiler.process import CompilerProcess
@@ -11,8 +11,10 @@ from harness.backends.triton.targets import find_target
 
 pytestmark = pytest.mark.sandbox
 
-SQUARE = [argument(name, kind, "bfloat16", (1024, 1024))
-          for name, kind in (("x", "input"), ("lens", "input"), ("out", "output"))]
+SQUARE = [
+    argument(name, kind, "bfloat16", (1024, 1024))
+    for name, kind in (("x", "input"), ("lens", "input"), ("out", "output"))
+]
 PERSISTENT = """
     @triton.jit
     def _matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WS: tl.constexpr):
@@ -68,8 +70,10 @@ def test_clusters(record, compiler):
 
 
 def test_cooperative_and_dependent_launches(record, compiler):
-    body = ("_copy[(4,)](x, out, 4096, BLOCK=1024, launch_cooperative_grid=True)\n"
-            "_copy[(4,)](x, out, 4096, BLOCK=1024, launch_pdl=True)")
+    body = (
+        "_copy[(4,)](x, out, 4096, BLOCK=1024, launch_cooperative_grid=True)\n"
+        "_copy[(4,)](x, out, 4096, BLOCK=1024, launch_pdl=True)"
+    )
     plan, rows = compiled(record, compiler, body)
     kinds = [(step["launch"]["cooperative"], step["launch"]["pdl"]) for step in plan.steps]
     assert kinds == [(True, False), (False, True)]
