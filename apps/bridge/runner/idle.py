@@ -29,6 +29,8 @@ from apps.campaigns.jobs.workers import selftest_record
 from apps.campaigns.models import Campaign
 from apps.kernels.models import Verdict
 from apps.reviews.models import ReviewRequest
+from harness.domain.vocabulary import Backend
+from harness.hardware.detect import environment
 
 LOOK_EVERY_S = 5.0
 IDLE_AT_LEAST_S = 10.0
@@ -47,7 +49,6 @@ class IdleWork:
 
     project: Path
     var: Path
-    hardware: str
     report: Callable[[], None]
     stopping: Callable[[], bool]
     command: Sequence[str] = (sys.executable, "-m", "harness")
@@ -67,11 +68,10 @@ class IdleWork:
         self._due = now + LOOK_EVERY_S
         if now - self._idle_since < IDLE_AT_LEAST_S and not approved_waits():
             return
-        verdict = Verdict.objects.filter(hardware=self.hardware, foreign=False).order_by("-id").first()
-        if verdict is not None and self._may("selftest") and (approved_waits() or not campaign_runs()):
-            quick = self._selftest_wanted(verdict)
+        if self._may("selftest") and (approved_waits() or not campaign_runs()):
+            quick = self._selftest_wanted()
             if quick is not None:
-                self._selftest(verdict, quick=quick)
+                self._selftest(quick=quick)
                 return
         if self._may("doctor") and not campaign_runs() and not (self.var / "doctor.json").exists():
             self._run("doctor", ["doctor", "--json"], QUICK_LIMIT_S)
@@ -79,28 +79,29 @@ class IdleWork:
     def _may(self, name: str) -> bool:
         return time.monotonic() >= self._not_before.get(name, 0.0)
 
-    def _selftest_wanted(self, verdict: Verdict) -> bool | None:
+    def _selftest_wanted(self) -> bool | None:
         """``True`` for the quick one, ``False`` for the whole corpus, ``None`` for neither."""
-        known = SelfTest.objects.filter(
-            evaluator_version=api.evaluator_version(), environment_class=verdict.environment_class,
-            isolation=verdict.isolation, backend="numba")
-        if not known.exists():
+        here = environment(Backend.NUMBA).class_
+        known = SelfTest.objects.filter(evaluator_version=api.evaluator_version(), environment_class=here,
+                                        backend="numba")
+        verdict = Verdict.objects.filter(environment_class=here, foreign=False).order_by("-id").first()
+        if not known.exists() or (verdict is not None and not known.filter(isolation=verdict.isolation).exists()):
             return True
         long_idle = time.monotonic() - self._idle_since >= FULL_AFTER_IDLE_S
         recent = known.filter(quick=False, at__gte=timezone.now() - FULL_EVERY).exists()
         return False if long_idle and not recent else None
 
-    def _selftest(self, verdict: Verdict, *, quick: bool) -> None:
+    def _selftest(self, *, quick: bool) -> None:
         options = ["selftest", *(["--quick"] if quick else []), "--backend", "numba", "--json"]
         report = self._run("selftest", options, QUICK_LIMIT_S if quick else FULL_LIMIT_S)
         if report is None:
             return
-        if report.get("passed") is None:
+        places, level = report.get("environments") or [], report.get("isolation")
+        if report.get("passed") is None or len(places) != 1 or level is None:
             log.warning("The self-test could not judge everything; it is repeated in %.0f s.", RETRY_S)
             return
-        selftest_record(evaluator_version=api.evaluator_version(), environment_class=verdict.environment_class,
-                        isolation=verdict.isolation, backend="numba", quick=quick, passed=bool(report["passed"]),
-                        report=report)
+        selftest_record(evaluator_version=report["evaluator"], environment_class=places[0], isolation=level,
+                        backend="numba", quick=quick, passed=report["passed"], report=report)
 
     def _run(self, name: str, options: list[str], limit_s: float) -> dict[str, Any] | None:
         """The JSON that ``python -m harness <options>`` prints; ``None`` when it made way or broke."""

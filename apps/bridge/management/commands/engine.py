@@ -40,9 +40,9 @@ class Command(BaseCommand):
             Errand("mirroring promotions", 2.0, MirrorErrand(settings.VAR_DIR / "mirror")),
         ]
         if settings.DEMO:
-            from apps.bridge.runner.demo.director import direct
+            from apps.bridge.runner.demo.director import Director
 
-            errands.append(Errand("running the demo", 1.0, direct))
+            errands.append(Errand("running the demo", 1.0, Director()))
         loop = EngineLoop(errands=errands)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: loop.stopping.set())

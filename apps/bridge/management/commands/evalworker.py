@@ -54,7 +54,7 @@ class Command(BaseCommand):
         evaluator = Evaluator(project=settings.BASE_DIR, command=other or None)
         worker = EvaluationWorker(evaluator=evaluator, hardware=hardware, backends=BACKENDS, beat=beat)
         if not other:  # a stand-in says nothing about the real evaluator
-            idle = IdleWork(project=settings.BASE_DIR, var=settings.VAR_DIR, hardware=hardware, report=worker.report,
+            idle = IdleWork(project=settings.BASE_DIR, var=settings.VAR_DIR, report=worker.report,
                             stopping=worker.stopping.is_set)
             worker.when_idle, worker.when_busy = idle, idle.busy
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -52,39 +52,58 @@ SCENES = (
     Scene("softmax, medium", "softmax", "medium", 4, "emma"),
     Scene("decode attention, heavy", "decode_attention", "heavy", 4, "erik", approver="rosa"),
 )
-_next_try = 0.0
-_tries = 0
 
 
-def direct() -> None:
-    """Do the next thing that the demo lacks, if its time has come."""
-    team = demo_team()
-    if team is None:
-        return
-    for scene in SCENES:
-        if not _played(team, scene):
+@dataclass
+class Director:
+    """Looked at once a second. Remembers only when the scripted approval may be tried again."""
+
+    _next_try: float = 0.0
+    _tries: int = 0
+
+    def __call__(self) -> None:
+        """Do the next thing that the demo lacks, if its time has come."""
+        team = demo_team()
+        if team is None:
             return
+        for scene in SCENES:
+            if not self._played(team, scene):
+                return
 
+    def _played(self, team: Team, scene: Scene) -> bool:
+        """Whether nothing is left to do for ``scene``; otherwise its next step was taken."""
+        for name in scene.names():
+            campaign = Campaign.objects.filter(team=team, name=name).first()
+            if campaign is None or campaign.state == CampaignState.DRAFT:
+                if not people_at_work():
+                    _begin(team, scene, campaign, name)
+                return False
+            if campaign.state not in CAMPAIGN_ENDED:
+                _finish_plateau(campaign, scene)
+                return False
+            if campaign.incumbent_id != campaign.start_kernel_id and not asked(campaign):
+                return False  # its last measurement runs
+            requests = ReviewRequest.objects.filter(campaign=campaign, gate_tier=scene.tier)
+            if requests.exists():
+                if scene.approver is not None:
+                    self._first_approval(requests.filter(state="open", decisions=None).first(), scene.approver)
+                return True
+        return True
 
-def _played(team: Team, scene: Scene) -> bool:
-    """Whether nothing is left to do for ``scene``; otherwise its next step was taken."""
-    for name in scene.names():
-        campaign = Campaign.objects.filter(team=team, name=name).first()
-        if campaign is None or campaign.state == CampaignState.DRAFT:
-            if not people_at_work():
-                _begin(team, scene, campaign, name)
-            return False
-        if campaign.state not in CAMPAIGN_ENDED:
-            _finish_plateau(campaign, scene)
-            return False
-        if campaign.incumbent_id != campaign.start_kernel_id and not asked(campaign):
-            return False  # its last measurement runs
-        requests = ReviewRequest.objects.filter(campaign=campaign, gate_tier=scene.tier)
-        if requests.exists():
-            if scene.approver is not None:
-                _first_approval(requests.filter(state="open", decisions=None).first(), scene.approver)
-            return True
-    return True
+    def _first_approval(self, request: ReviewRequest | None, approver: str) -> None:
+        """One approval of a request that nobody decided yet, through the decision view like anybody's."""
+        url = os.environ.get("KERNELOPT_SITE_URL")
+        if request is None or not url or time.monotonic() < self._next_try or self._tries >= PATIENCE:
+            return
+        self._next_try = time.monotonic() + RETRY_S
+        self._tries += 1
+        try:
+            approve(site=url, username=approver, password=DEMO_PASSWORD, review=request.pk,
+                    comment="The demo's scripted first approval, one of the two that heavy code needs.")
+        except (Refusal, OSError) as error:
+            log.warning("Demo: the first approval of %s was not given: %s", request, error)
+        else:
+            log.info("Demo: %s approved %s through the decision view.", approver, request)
 
 
 def _begin(team: Team, scene: Scene, campaign: Campaign | None, name: str) -> None:
@@ -105,19 +124,3 @@ def _finish_plateau(campaign: Campaign, scene: Scene) -> None:
         except AppError as error:
             log.info("Demo: %s", error.text)
 
-
-def _first_approval(request: ReviewRequest | None, approver: str) -> None:
-    """One approval of a request that nobody decided yet, through the decision view like anybody's."""
-    global _next_try, _tries
-    url = os.environ.get("KERNELOPT_SITE_URL")
-    if request is None or not url or time.monotonic() < _next_try or _tries >= PATIENCE:
-        return
-    _next_try = time.monotonic() + RETRY_S
-    _tries += 1
-    try:
-        approve(site=url, username=approver, password=DEMO_PASSWORD, review=request.pk,
-                comment="The demo's scripted first approval, one of the two that heavy code needs.")
-    except (Refusal, OSError) as error:
-        log.warning("Demo: the first approval of %s was not given: %s", request, error)
-    else:
-        log.info("Demo: %s approved %s through the decision view.", approver, request)
