@@ -9,6 +9,7 @@ from harness.domain.request import SourceRef
 from harness.engine.state import CampaignState
 from harness.evaluation.source.normal_form import normal_digest
 from harness.operators import registry
+from harness.operators.base import OperatorSpec
 
 
 def start_state(goal: Goal, *, attended: bool = True, baseline: str | None = None) -> CampaignState:
@@ -17,6 +18,19 @@ def start_state(goal: Goal, *, attended: bool = True, baseline: str | None = Non
     Raises:
         UsageError: no such operator.
         GoalError: the goal contradicts itself or the operator; ``key`` names the value.
+    """
+    spec = check_against_operator(goal)
+    source = spec.baseline(goal.backend) if baseline is None else baseline
+    return CampaignState.start(goal, SourceRef(digest_source(source), source), normal_digest(source), spec.version,
+                               attended=attended)
+
+
+def check_against_operator(goal: Goal) -> OperatorSpec:
+    """Refuse a goal that contradicts itself or what its operator declares; returns the operator.
+
+    Raises:
+        UsageError: no such operator.
+        GoalError: ``key`` names the value to change.
     """
     check_goal(goal)
     spec = registry.get(goal.operator)
@@ -34,6 +48,4 @@ def start_state(goal: Goal, *, attended: bool = True, baseline: str | None = Non
         if not tunable.choices and (high < tunable.low or low > tunable.high):
             raise GoalError(f"adjustable.{key}: {low} to {high} lies outside the declared {tunable.low} to "
                             f"{tunable.high}.", key=f"adjustable.{key}")
-    source = spec.baseline(goal.backend) if baseline is None else baseline
-    return CampaignState.start(goal, SourceRef(digest_source(source), source), normal_digest(source), spec.version,
-                               attended=attended)
+    return spec
