@@ -92,6 +92,7 @@ def test_filters_are_whole_and_end_by_allowing(machine):
     (ALL_WALLS, {"udp"}, 1),
     (ALL_WALLS, {"read_secret"}, 1),
     (ALL_WALLS, {"large_file"}, 0),
+    (ALL_WALLS, {"signal_keeper"}, 0),
     (("limits", "landlock", "seccomp"), set(), 2),
     (("limits", "seccomp"), set(), 1),
     ((), set(), 0),

@@ -86,6 +86,7 @@ def become(config: dict[str, Any], sock: socket.socket, output: int, notes: Note
         if config.get("cores"):
             os.sched_setaffinity(0, set(config["cores"]))
         standing = walls.build(plan)
+        linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of user clears it, hence here
         notes.install()
         random.seed()
         channel = Channel(sock, notes)

@@ -29,6 +29,7 @@ def serve(channel: Any) -> None:
         "write_outside": lambda: Path(facts["writable"], "escaped").write_text("out"),
         "read_judge": lambda: _read_judge(judge),
         "signal_judge": lambda: _signal(judge),
+        "signal_keeper": _signal_keeper,
         "trace_judge": lambda: _trace(judge),
         "tcp": lambda: socket.create_connection(("127.0.0.1", facts["tcp"]), timeout=1.0),
         "udp": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"out", ("127.0.0.1", facts["udp"])),
@@ -58,6 +59,14 @@ def _not_inside(pid: int) -> None:
 def _signal(pid: int) -> object:
     _not_inside(pid)
     os.kill(pid, 0)
+    return True
+
+
+def _signal_keeper() -> object:
+    """The keeper is safe as init of a namespace; otherwise it must not be reachable, or nobody ends the tree."""
+    if os.getppid() == 1:
+        raise OSError("init takes no signals from inside")
+    os.kill(os.getppid(), 0)
     return True
 
 

@@ -20,7 +20,7 @@ from harness.evaluation.sandbox.worker import SandboxWorker
 FILES = ("read_secret", "write_outside", "execute")
 NETWORK = ("tcp", "udp")
 PEERS = ("read_judge", "signal_judge", "trace_judge")
-LIMITS = ("large_file", "many_files")
+LIMITS = ("large_file", "many_files", "signal_keeper")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -149,14 +150,16 @@ def line_up_of(run: Run) -> LineUp:
 
 @contextlib.contextmanager
 def _session(run: Run, stage: Stage, points: tuple[ShapePoint, ...]) -> Iterator[Session]:
-    """A session that has the clock's cores for itself."""
+    """A session that has the clock's cores for itself. The wait for them is not charged to the candidate's time."""
     if run.seed is None:
         run.seed = draw_seed()
 
     def waiting() -> None:
         run.progress(stage, 0, 1, "waiting for another measurement on this machine")
 
-    with exclusive.device(hardware_name(), max(1.0, min(run.remaining_s, LOCK_S)), waiting):
+    asked = time.monotonic()
+    with exclusive.device(hardware_name(), LOCK_S, waiting):
+        run.deadline += time.monotonic() - asked
         session = _open_session(run, stage, points)
         try:
             yield session
