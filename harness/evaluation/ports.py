@@ -82,8 +82,15 @@ class Worker(Protocol):
 class WorkerOpener(Protocol):
     """Opens workers of one mode (``numba``, ``triton-interpret``, ``triton-plan``) at the proved isolation level."""
 
-    isolation: int
-    proved: tuple[str, ...]
+    @property
+    def isolation(self) -> int:
+        """The proved level, 0 to 3."""
+        ...
+
+    @property
+    def proved(self) -> tuple[str, ...]:
+        """Names of the walls that the escape probe found standing."""
+        ...
 
     def open(
         self, *, bounds_checks: bool = False, deadline_s: float | None = None, options: Mapping[str, Any] | None = None
