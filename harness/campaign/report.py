@@ -93,6 +93,9 @@ def _plot(state: CampaignState) -> str:
     x1, y1 = at(last + 0.5, 1.0)
     parts = [f"<line x1='{left}' y1='{y1:.1f}' x2='{x1:.1f}' y2='{y1:.1f}' stroke='currentColor' "
              "stroke-dasharray='4 4' opacity='.5'/>", f"<text x='4' y='{y1 + 4:.1f}'>1x</text>"]
+    step = max(1, round(top / 5))
+    for tick in range(step if step > 1 else 2, int(top) + 1, step):
+        parts.append(f"<text x='4' y='{at(0, tick)[1] + 4:.1f}' opacity='.7'>{tick}x</text>")
     for number, ratio, record in points:
         x, y = at(number, ratio.ratio)
         low, high = at(number, ratio.low)[1], at(number, ratio.high)[1]

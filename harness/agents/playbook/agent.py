@@ -51,7 +51,7 @@ class Playbook:
             return self._give_up(f"every strategy within the {context.grant} grant was tried, is closed or does not "
                                  "apply to the incumbent.", len(entries))
         if context.purpose == "diagnosis":
-            stated = tuple(item.hypothesis for item in ready[:MOST])
+            stated = tuple(item.hypothesis for item in diverse(ready))
             return self._candidate(context, ready[0], stated, len(entries))
         chosen = self._chosen(context, ready)
         known = {hypothesis.id for hypothesis in context.hypotheses}
@@ -64,12 +64,14 @@ class Playbook:
         return self._candidate(context, chosen, new, len(entries))
 
     def _chosen(self, context: AgentContext, ready: list[Ready]) -> Ready:
-        """Stated ideas first, in the order people left them in; then whatever is predicted best."""
+        """The first stated idea that can be played, unless an unstated one is predicted to give more. Where people
+        changed the order, their order stands whatever the predictions say."""
         by_id = {item.hypothesis.id: item for item in ready}
-        for hypothesis in context.open_hypotheses:
-            if hypothesis.id in by_id:
-                return by_id[hypothesis.id]
-        return ready[0]
+        first = next((by_id[h.id] for h in context.open_hypotheses if h.id in by_id), ready[0])
+        gains = [hypothesis.expected_gain for hypothesis in context.open_hypotheses]
+        reordered = gains != sorted(gains, reverse=True)
+        return first if reordered or first.move.expected_gain(context) >= ready[0].move.expected_gain(context) \
+            else ready[0]
 
     def _candidate(self, context: AgentContext, item: Ready, stated: tuple[Hypothesis, ...], read: int) -> Proposal:
         summary = item.move.summary
@@ -97,6 +99,15 @@ def playable(context: AgentContext) -> list[Ready]:
         if item is not None:
             ready.append(item)
     return sorted(ready, key=lambda item: -item.hypothesis.expected_gain)
+
+
+def diverse(ready: list[Ready]) -> list[Ready]:
+    """The best strategy of each direction and function first: a board of five block sizes would tell nobody much."""
+    seen: set[str] = set()
+    first = [item for item in ready if not (item.move.direction_key in seen or seen.add(item.move.direction_key))]
+    rest = [item for item in ready if item not in first]
+    chosen = (first[:MOST] + rest)[: max(LEAST, min(MOST, len(first)))]
+    return [item for item in ready if item in chosen]
 
 
 def _ready(context: AgentContext, move: Move, seen: set[str]) -> Ready | None:

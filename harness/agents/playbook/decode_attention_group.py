@@ -169,7 +169,8 @@ def group_moves(context: AgentContext, name: str) -> list[Move]:
     """Strategies that apply once the kernel has the grouped form."""
     return [
         Move("group-one-reciprocal", Direction.PRECISION, name, Tier.MEDIUM,
-             "Divide once per head and multiply every probability by the reciprocal.", "one reciprocal per head",
+             "Divide once per head and multiply every probability by the reciprocal. Risk: a sequence of length 0 has "
+             "a sum of 0.", "one reciprocal per head",
              0.1, 0.05, _edit(name, "                for position in range(length):\n"
                                     "                    row[position] /= total\n",
                               "                inverse = np.float32(1.0) / total\n"

@@ -16,7 +16,8 @@ ONE_READ = """\
     lanes = tl.arange(0, BLOCK)
     mask = lanes < cols
     kept = tl.load(x + row * x_stride + lanes, mask=mask, other=0.0).to(tl.float32)
-    squares = kept * kept
+    squares = tl.zeros([BLOCK], tl.float32)
+    squares += kept * kept
     for start in range(BLOCK, cols, BLOCK):
         offsets = start + lanes
         values = tl.load(x + row * x_stride + offsets, mask=offsets < cols, other=0.0).to(tl.float32)

@@ -46,7 +46,8 @@ ONE_READ = """\
         tops = tl.maximum(tops, values)
     top = tl.max(tops, 0)
     shares = tl.exp(kept - top)
-    sums = shares
+    sums = tl.zeros([BLOCK], tl.float32)
+    sums += shares
     for start in range(BLOCK, cols, BLOCK):
         offsets = start + lanes
         values = tl.load(x + row * x_stride + offsets, mask=offsets < cols, other=float("-inf")).to(tl.float32)

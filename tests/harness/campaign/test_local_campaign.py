@@ -161,7 +161,8 @@ def test_a_dry_run_is_not_timed_and_exports_requests(tmp_path: Path, capsys: pyt
     printed = capsys.readouterr().out
     assert code == 0 and "dry run" in printed and "not timed" in printed
     requests = [json.loads(path.read_text("utf-8")) for path in (tmp_path / "requests").glob("*.request.json")]
-    assert len(requests) == 4 and {request["hardware"] for request in requests} == {"nvidia-h200"}
+    assert len(requests) == 4, printed
+    assert {request["hardware"] for request in requests} == {"nvidia-h200"}
     for request in requests:
         check_schema(request, "request")
     assert "Nothing was timed" in (tmp_path / "report.html").read_text("utf-8")
