@@ -69,10 +69,11 @@ class Evaluator:
     """At most one child at a time, started when first needed. Not for use by several threads."""
 
     def __init__(self, *, project: Path, command: Sequence[str] | None = None,
-                 start_allowance_s: float = START_ALLOWANCE_S) -> None:
+                 start_allowance_s: float = START_ALLOWANCE_S, on_closed: Callable[[], None] = lambda: None) -> None:
         self._project = project
         self._command = list(command or default_command())
         self._allowance = start_allowance_s
+        self._on_closed = on_closed  # whoever adopts orphans ends those of the child here
         self._child: subprocess.Popen[bytes] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._pending = b""
@@ -124,6 +125,7 @@ class Evaluator:
                     with contextlib.suppress(OSError):
                         pipe.close()
             self._child = None
+            self._on_closed()
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from apps.bridge.runner.demo.names import is_background
-from apps.campaigns.choices import JOB_OPEN, PRIORITIES
+from apps.campaigns.choices import JOB_OPEN, PRIORITIES, JobPurpose
 from apps.campaigns.jobs.models import Job
 from apps.campaigns.jobs.selectors import workers
 from apps.campaigns.jobs.services import job_enqueue
@@ -60,7 +60,7 @@ def _job(key: uuid.UUID, campaign: Campaign, row: Round | None, kernel: Kernel, 
             job = job_enqueue(purpose=str(request.purpose), request=to_document(request), team=campaign.team,
                               kernel=kernel, campaign=campaign, round=row, job_id=key)
             if is_background(campaign):
-                Job.objects.filter(pk=key).update(priority=PRIORITIES["round"] - BACKGROUND)
+                Job.objects.filter(pk=key).update(priority=PRIORITIES[JobPurpose.ROUND] - BACKGROUND)
     except IntegrityError:
         return Job.objects.select_related("verdict").get(pk=key)
     return job

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from dulwich.objects import Blob, Commit, Tag, Tree
+from dulwich.objects import Blob, Commit, ObjectID, Tag, Tree
+from dulwich.refs import Ref
 from dulwich.repo import Repo
 
 AUTHOR = b"KernelOpt <mirror@localhost>"
@@ -79,12 +80,12 @@ def mirror_repair(folder: Path, promotions: Iterable[Promoted] | None = None) ->
     return changed
 
 
-def _write_objects(repository: Repo, promotions: Iterable[Promoted]) -> dict[bytes, bytes]:
+def _write_objects(repository: Repo, promotions: Iterable[Promoted]) -> dict[Ref, ObjectID]:
     """Store the commits and tags of all promotions; the refs they need."""
     store = repository.object_store
-    files: dict[str, dict[tuple[str, ...], bytes]] = defaultdict(dict)
-    tips: dict[str, bytes] = {}
-    refs: dict[bytes, bytes] = {}
+    files: dict[str, dict[tuple[str, ...], ObjectID]] = defaultdict(dict)
+    tips: dict[str, ObjectID] = {}
+    refs: dict[Ref, ObjectID] = {}
     for promoted in promotions:
         blob = Blob.from_string(promoted.source)
         store.add_object(blob)
@@ -95,14 +96,14 @@ def _write_objects(repository: Repo, promotions: Iterable[Promoted]) -> dict[byt
         name = "/".join((promoted.team, *promoted.path, str(promoted.number))).encode()
         tag = _tag(promoted, name, commit)
         store.add_object(tag)
-        refs[TAGS + name] = tag.id
-        refs[HEADS + promoted.team.encode()] = commit.id
+        refs[Ref(TAGS + name)] = tag.id
+        refs[Ref(HEADS + promoted.team.encode())] = commit.id
     return refs
 
 
-def _tree(repository: Repo, files: dict[tuple[str, ...], bytes]) -> bytes:
+def _tree(repository: Repo, files: dict[tuple[str, ...], ObjectID]) -> ObjectID:
     tree = Tree()
-    folders: dict[str, dict[tuple[str, ...], bytes]] = defaultdict(dict)
+    folders: dict[str, dict[tuple[str, ...], ObjectID]] = defaultdict(dict)
     for path, blob in files.items():
         if len(path) == 1:
             tree.add(path[0].encode(), FILE_MODE, blob)
@@ -114,7 +115,7 @@ def _tree(repository: Repo, files: dict[tuple[str, ...], bytes]) -> bytes:
     return tree.id
 
 
-def _commit(promoted: Promoted, tree: bytes, parent: bytes | None) -> Commit:
+def _commit(promoted: Promoted, tree: ObjectID, parent: ObjectID | None) -> Commit:
     commit = Commit()
     commit.tree, commit.parents = tree, [parent] if parent else []
     commit.author = commit.committer = AUTHOR

@@ -48,14 +48,11 @@ def end_tree(pid: int) -> None:
     psutil.wait_procs(victims, timeout=GONE_WITHIN_S)
 
 
-def end_orphans(keep: frozenset[int] = frozenset()) -> int:
-    """Kill every descendant of this process except ``keep``, and reap it; answers how many there were.
+def end_orphans(keep: frozenset[int] = frozenset()) -> None:
+    """End every child of this process but those in ``keep``, with its tree.
 
-    Meant for a process that called ``adopt_orphans`` and expects no child of its own at this moment.
+    Meant for a process that called ``adopt_orphans``: what it did not start itself came to it by a parent's death.
     """
-    victims = [child for child in psutil.Process().children(recursive=True) if child.pid not in keep]
-    for victim in victims:
-        with contextlib.suppress(psutil.Error):
-            victim.kill()
-    psutil.wait_procs(victims, timeout=GONE_WITHIN_S)
-    return len(victims)
+    for child in psutil.Process().children():
+        if child.pid not in keep:
+            end_tree(child.pid)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from apps.bridge.runner.processes import adopt_orphans, dies_with_parent, end_tree
+from apps.bridge.runner.processes import adopt_orphans, dies_with_parent, end_orphans, end_tree
 
 TICK_S = 0.2
 STATE_EVERY_S = 2.0
@@ -115,6 +115,7 @@ class Supervisor:
     def _ended(self, child: Child, now: float) -> None:
         assert child.process is not None
         end_tree(child.process.pid)  # whatever it left in its group
+        end_orphans(keep=frozenset(c.process.pid for c in self.children if c.process is not None))
         code = child.process.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         child.process = None

@@ -17,6 +17,7 @@ from django.db import close_old_connections
 from apps.bridge.runner.evaluator import Abandoned, Evaluator
 from apps.bridge.runner.responses import Response, ResponseInvalid
 from apps.bridge.runner.watch import Watch
+from apps.campaigns.choices import PRIORITIES, JobPurpose
 from apps.campaigns.jobs import services
 from apps.campaigns.jobs.handback import job_release, urgent_job_waits
 from apps.campaigns.jobs.models import Job
@@ -91,7 +92,7 @@ class EvaluationWorker:
 
     def _judge(self, job: Job) -> Response:
         watch = Watch(job=job, report=self.report, stopping=self.stopping.is_set,
-                      must_yield=lambda: urgent_job_waits(job=job) and job.priority < services.PRIORITIES["round"])
+                      must_yield=lambda: urgent_job_waits(job=job) and job.priority < PRIORITIES[JobPurpose.ROUND])
         return self.evaluator.evaluate(job.request, on_progress=watch.progress, on_tick=watch.tick)
 
     @staticmethod

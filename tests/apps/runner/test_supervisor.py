@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 PROJECT = Path(__file__).parents[3]
-RUN = """
+RUN = r'''
 import sys
 from pathlib import Path
 from apps.bridge.runner.supervisor import ChildSpec, Supervisor
@@ -24,13 +24,19 @@ folder = Path(sys.argv[1])
 stays = (sys.executable, "-c", "import time; time.sleep(600)")
 stubborn = (sys.executable, "-c",
             "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)")
+breeds = (sys.executable, "-c", """
+import subprocess, sys, time
+left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+open(sys.argv[1], "w").write(str(left.pid))
+time.sleep(600)
+""", str(folder / "left"))
 ends = (sys.executable, "-c", "raise SystemExit(7)")
-specs = {"stays": stays, "stubborn": stubborn, "ends": ends, "missing": ("/no/such/program",)}
+specs = {"breeds": breeds, "stays": stays, "stubborn": stubborn, "ends": ends, "missing": ("/no/such/program",)}
 import apps.bridge.runner.supervisor as module
 module.STOP_PATIENCE_S = 1.0
 Supervisor(specs=[ChildSpec(name, specs[name]) for name in sys.argv[2:]], folder=folder,
            state_file=folder / "state.json", say=lambda text: print(text, flush=True)).run()
-"""
+'''
 
 
 def _until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
@@ -125,3 +131,13 @@ def test_killed_outright_its_children_are_asked_to_end_by_the_kernel(supervised:
     one.process.kill()
     one.process.wait()
     _until(lambda: _gone(pid))
+
+
+def test_what_a_killed_child_left_running_is_ended_even_from_a_session_of_its_own(
+    supervised: Callable[..., Supervised]
+) -> None:
+    one = supervised("breeds")
+    pid = one.up("breeds")
+    left = int(_until(lambda: (one.folder / "left").exists() and (one.folder / "left").read_text()))
+    os.kill(pid, signal.SIGKILL)
+    _until(lambda: _gone(left))

@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand
 from apps.bridge import api
 from apps.bridge.runner.evaluator import Evaluator
 from apps.bridge.runner.idle import IdleWork
-from apps.bridge.runner.processes import adopt_orphans
+from apps.bridge.runner.processes import adopt_orphans, end_orphans
 from apps.bridge.runner.site import CannotServe, hold_lock
 from apps.bridge.runner.worker import EvaluationWorker
 from apps.campaigns.jobs.workers import worker_beat, worker_gone
@@ -51,7 +51,7 @@ class Command(BaseCommand):
 
         adopt_orphans()
         other = shlex.split(os.environ.get(COMMAND, ""))
-        evaluator = Evaluator(project=settings.BASE_DIR, command=other or None)
+        evaluator = Evaluator(project=settings.BASE_DIR, command=other or None, on_closed=end_orphans)
         worker = EvaluationWorker(evaluator=evaluator, hardware=hardware, backends=BACKENDS, beat=beat)
         if not other:  # a stand-in says nothing about the real evaluator
             idle = IdleWork(project=settings.BASE_DIR, var=settings.VAR_DIR, report=worker.report,
