@@ -50,7 +50,8 @@ def test_exit_codes_and_document(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 def test_the_document_names_the_weakest_walls_that_were_used() -> None:
-    ran = [dataclasses.replace(result("cheat", "timeout", True), isolation=level, environment="cpu") for level in (3, 2)]
+    ran = [dataclasses.replace(result("cheat", "timeout", True), isolation=level, environment="cpu")
+           for level in (3, 2)]
     unstarted = dataclasses.replace(ran[0], isolation=0, stage=Stage.STATIC)
     document = selftest.report([*ran, unstarted], quick=True, seconds=1.0)
     assert (document["isolation"], document["environments"]) == (2, ["cpu"])

@@ -51,8 +51,8 @@ def read_source(data: bytes) -> str:
         raise SourceError(f"Line {line} is not UTF-8 (byte {error.start}). Save the file as UTF-8.", line=line,
                           code="source_encoding") from error
     _check_characters(text)
-    for number, line in enumerate(text.split("\n", 2)[:2], start=1):
-        if _COOKIE.match(line):
+    for number, row in enumerate(text.split("\n", 2)[:2], start=1):
+        if _COOKIE.match(row):
             raise SourceError(f"Line {number} is a coding cookie. Sources are UTF-8; delete the line.", line=number,
                               code="source_encoding")
     if not text.strip():
@@ -131,8 +131,8 @@ def _check_nesting(text: str) -> None:
                 depth -= 1
     chain = _RUN_OF_OPERATORS.search(text)
     if chain:
-        line = text.count("\n", 0, chain.start()) + 1
-        raise SourceError(f"Line {line} chains too many operators. Use intermediate names.", line=line,
+        number = text.count("\n", 0, chain.start()) + 1
+        raise SourceError(f"Line {number} chains too many operators. Use intermediate names.", line=number,
                           code="source_nesting")
 
 

@@ -56,7 +56,8 @@ def key_lines(source: str | ast.Module) -> dict[str, int]:
     for statement in tree.body:
         if assigned_name(statement) == PARAMS and isinstance(statement.value, ast.Dict):  # type: ignore[attr-defined]
             keys = statement.value.keys  # type: ignore[attr-defined]
-            return {key.value: key.lineno for key in keys if isinstance(key, ast.Constant)}
+            return {key.value: key.lineno for key in keys
+                    if isinstance(key, ast.Constant) and isinstance(key.value, str)}
     return {}
 
 

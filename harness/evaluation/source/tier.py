@@ -65,7 +65,7 @@ def _irregular(found: Structure, whose: str) -> list[Cause]:
 
 def _skeleton(found: Structure) -> list[tuple[str, str, ast.stmt]]:
     """Every module-level statement as (label, canonical text, node); kernels and PARAMS are compared elsewhere."""
-    items = []
+    items: list[tuple[str, str, ast.stmt]] = []
     for position, statement in enumerate(found.tree.body):
         if position == 0 and is_docstring(statement):
             continue
@@ -100,8 +100,8 @@ def _skeleton_causes(before: Structure, after: Structure) -> list[Cause]:
         if (label, text) not in new_keys and (label not in new_labels or label in ("import", "module-level statement")):
             causes.append((Tier.HEAVY, TierReason(None, f"{label} removed")))
     if not causes:
-        line = next((n[2].lineno for o, n in zip(old, new, strict=False) if o[:2] != n[:2]), None)
-        causes.append((Tier.HEAVY, TierReason(line, "module-level statements are in another order or number")))
+        moved = next((n[2].lineno for o, n in zip(old, new, strict=False) if o[:2] != n[:2]), None)
+        causes.append((Tier.HEAVY, TierReason(moved, "module-level statements are in another order or number")))
     return causes
 
 
@@ -157,9 +157,9 @@ def _kernel_causes(before: Structure, after: Structure, old: ast.FunctionDef, ne
 
 def _signature(function: ast.FunctionDef) -> str:
     """Everything of a definition but its name, body and decorators."""
-    bare = ast.FunctionDef(name="_", args=function.args, body=[ast.Pass()], decorator_list=[], returns=function.returns,
-                           type_params=getattr(function, "type_params", []))
-    return canonical(bare)
+    types: list[ast.AST] = getattr(function, "type_params", [])  # Python 3.12
+    bare = ast.FunctionDef(name="_", args=function.args, body=[ast.Pass()], decorator_list=[], returns=function.returns)
+    return canonical(bare) + "".join(canonical(node) for node in types)
 
 
 def _decorator_causes(before: Structure, after: Structure, old: ast.FunctionDef, new: ast.FunctionDef) -> list[Cause]:

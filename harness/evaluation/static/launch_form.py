@@ -88,21 +88,30 @@ def _expanded_keys(candidate: Candidate, host: ast.FunctionDef, value: ast.expr)
             keys += found
         return keys
     if isinstance(value, ast.DictComp):
-        source = value.generators[0].iter
-        if "PARAMS" not in _names(source) or not isinstance(value.key, ast.Name):
+        if not _over_params(value):
             return None
         return _expanded_keys(candidate, host, ast.Name("PARAMS", ast.Load(), lineno=value.lineno))
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
         keys = []
-        for part in [*value.args, *(keyword for keyword in value.keywords)]:
-            named = isinstance(part, ast.keyword) and part.arg is not None
-            found = [(part.arg, value.lineno)] if named else _expanded_keys(  # type: ignore[union-attr]
-                candidate, host, part.value if isinstance(part, ast.keyword) else part)
+        keys += [(keyword.arg, value.lineno) for keyword in value.keywords if keyword.arg is not None]
+        for part in [*value.args, *(keyword.value for keyword in value.keywords if keyword.arg is None)]:
+            found = _expanded_keys(candidate, host, part)
             if found is None:
                 return None
             keys += found
         return keys
     return _keys_of_name(candidate, host, value.id) if isinstance(value, ast.Name) else None
+
+
+def _over_params(value: ast.DictComp) -> bool:
+    """``{key: ... for key, value in PARAMS.items() if ...}``: the keys are PARAMS' own."""
+    if len(value.generators) != 1 or not isinstance(value.key, ast.Name):
+        return False
+    source, target = value.generators[0].iter, value.generators[0].target
+    if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
+        source = source.func.value
+    first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
+    return _is(source, "PARAMS") and _is(first, value.key.id)
 
 
 def _keys_of_name(candidate: Candidate, host: ast.FunctionDef, name: str) -> list[tuple[str, int]] | None:
@@ -111,9 +120,11 @@ def _keys_of_name(candidate: Candidate, host: ast.FunctionDef, name: str) -> lis
     bound = False
     for node in ast.walk(host):
         found: list[tuple[str, int]] | None = []
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
-            refers_back = name in _names(node.value)
-            found, bound = (None if refers_back else _expanded_keys(candidate, host, node.value)), True
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+            statement = candidate.parent(node)
+            plain = isinstance(statement, ast.Assign | ast.AugAssign) and name not in _names(statement.value)
+            found = _expanded_keys(candidate, host, statement.value) if plain else None  # type: ignore[union-attr]
+            bound = True
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is(node.value, name):
             found = _constant(node.slice)
         elif isinstance(node, ast.Attribute) and _is(node.value, name) and node.attr not in _READING:

@@ -25,9 +25,9 @@ def check_modules(candidate: Candidate) -> None:
             _check_decorators(candidate, statement)
         elif position == 0 and is_docstring(statement):
             continue
-        elif (name := assigned_name(statement)) is not None:
-            if name != PARAMS:
-                _check_constant(candidate, name, statement.value)  # type: ignore[attr-defined]
+        elif (constant := assigned_name(statement)) is not None:
+            if constant != PARAMS:
+                _check_constant(candidate, constant, statement.value)  # type: ignore[attr-defined]
         elif not _is_allocator_call(candidate, statement):
             report.add("module_statement", f"{_describe(statement)} at module level. Only imports, constants, PARAMS "
                                            "and functions stand there; move it into `run`.", statement.lineno)

@@ -18,8 +18,8 @@ def check_numeric(candidate: Candidate) -> None:
     """Report numeric modes in decorators and calls, and what narrows or reorders arithmetic."""
     for _, node, _ in candidate.scoped():
         if isinstance(node, ast.keyword) and node.arg in _MODES:
-            value = node.value.value if isinstance(node.value, ast.Constant) else ast.unparse(node.value)
-            if str(value) not in _EXACT:
+            value = ast.unparse(node.value).strip("'")
+            if value not in _EXACT:
                 _flag(candidate, "numeric modes", "numeric_mode", f"The numeric mode {node.arg}={value} trades "
                       "accuracy or special values for speed.", node.value.lineno)
         elif (what := special_call(node)) is not None and not _is_import(node):

@@ -181,6 +181,10 @@ CASES: list[tuple[Backend, str, str, str]] = [
     (TRITON, "HOST", "o = {'ir_override': 'a'}\n_kernel[(1,)](x, weight, out, cols, eps, **o)", "launch_option"),
     (TRITON, "HOST", "o = {}\no['debug'] = True\n_kernel[(1,)](x, weight, out, cols, eps, **o)", "launch_option"),
     (TRITON, "HOST", "o = {str(rows): 1}\n_kernel[(1,)](x, weight, out, cols, eps, **o)", "launch_option"),
+    (TRITON, "HOST", "o = {}\no |= {'debug': True}\n_kernel[(1,)](x, weight, out, cols, eps, **o)", "launch_option"),
+    (TRITON, "HOST", "o = {}\no, p = PARAMS, 1\n_kernel[(1,)](x, weight, out, cols, eps, **o)", "launch_option"),
+    (TRITON, "HOST", "o = {b: 1 for a in PARAMS for b in ('debug',)}\n"
+                     "_kernel[(1,)](x, weight, out, cols, eps, **o)", "launch_option"),
     (TRITON, "HOST", "y = x.type('torch.HalfTensor')", "library_compute"),
     (TRITON, "TOP", "@triton.heuristics({'A': lambda args: \"\"\"\ndef other(x, A):\n    pass\n\"\"\"})\n"
                     "@triton.jit\ndef other(x, A):\n    pass", "decorator_option"),
