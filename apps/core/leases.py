@@ -7,6 +7,7 @@ import socket
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from django.db import models
 
@@ -71,5 +72,7 @@ class Leased(models.Model):
         return Owner(self.owner_host, self.owner_boot, self.owner_pid, self.owner_start)
 
 
-NO_OWNER = {"owner_host": "", "owner_boot": "", "owner_pid": None, "owner_start": "", "lease_expires_at": None}
+NO_OWNER: dict[str, Any] = {
+    "owner_host": "", "owner_boot": "", "owner_pid": None, "owner_start": "", "lease_expires_at": None,
+}
 """Field values of a row that nobody holds."""

@@ -125,8 +125,8 @@ def lineage(kernel: Kernel, team: Team, limit: int = 100) -> list[Kernel]:
     chain, seen = [kernel], {kernel.pk}
     while len(chain) < limit:
         origin = KernelOrigin.objects.filter(team=team, kernel=chain[-1], parent__isnull=False).order_by("id").first()
-        if origin is None or origin.parent_id in seen:
+        if origin is None or origin.parent is None or origin.parent.pk in seen:
             break
         chain.append(origin.parent)
-        seen.add(origin.parent_id)
+        seen.add(origin.parent.pk)
     return chain

@@ -187,6 +187,10 @@ def _regressions(request: ReviewRequest) -> Requirement:
 
 
 def _suspicious(request: ReviewRequest) -> Requirement:
+    latest = request.verify_verdict
+    if latest is not None and latest.suspicious and not request.verdict.suspicious:
+        return Requirement("suspicious", NOT_MET, "The verification found a suspicious win that no approver has seen: "
+                           + "; ".join(latest.document.get("suspicious", [])))
     if not request.verdict.suspicious:
         return Requirement("suspicious", NOT_APPLICABLE, "Nothing about the win is suspicious.")
     why = "; ".join(request.verdict.document.get("suspicious", []))

@@ -31,9 +31,14 @@ def effective_tier(request: ReviewRequest) -> str:
 
 
 def contributors(request: ReviewRequest) -> dict[int, str]:
-    """People who may not approve, with the reason in words. A comment the kernel was built from counts for heavy."""
+    """People who may not approve, with the reason in words. A comment the kernel was built from counts for heavy.
+
+    Asked by normalised tree: renaming a local does not wash a hand off a kernel.
+    """
     reasons: dict[int, str] = {}
-    rows = Contribution.objects.filter(team=request.team_id, kernel=request.kernel_id).order_by("id")
+    rows = Contribution.objects.filter(
+        team=request.team_id, kernel__normal_digest=request.kernel.normal_digest
+    ).order_by("id")
     heavy = effective_tier(request) == "heavy"
     for row in rows:
         if row.kind == ContributionKind.COMMENTED and not heavy:

@@ -52,7 +52,9 @@ def request_check(document: Any) -> dict[str, Any]:
 
         check_schema(document, "request")
         request = from_document(document, EvaluationRequest)
-        for side in (request.candidate, *request.against):
-            if digest_source(side.source) != side.digest:
-                raise DocumentError(f"{side.digest} is not the digest of the source beside it.", key="candidate.digest")
+        sides = [(request.candidate.digest, request.candidate.source)]
+        sides += [(opponent.digest, opponent.source) for opponent in request.against]
+        for digest, source in sides:
+            if digest_source(source) != digest:
+                raise DocumentError(f"{digest} is not the digest of the source beside it.", key="candidate.digest")
         return to_document(request)

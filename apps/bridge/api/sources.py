@@ -101,5 +101,5 @@ def findings(data: bytes, operator: str, backend: str, prohibited: tuple[str, ..
         from harness.operators.registry import get
 
         found = found_in(read_source(data), get(operator), Backend(backend), prohibited)
-        rows = [Finding(f.code, str(getattr(f, "severity", "block")), f.text, f.line) for f in found]
+        rows = [Finding(f.reason.code, str(f.severity), f.reason.text, f.reason.line) for f in found]
         return tuple(sorted(rows, key=lambda finding: finding.line or 0))

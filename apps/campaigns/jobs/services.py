@@ -11,7 +11,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from apps.bridge import api
-from apps.campaigns.choices import JOB_ATTEMPTS, JOB_MACHINE, JOB_OPEN, PRIORITIES, JobState
+from apps.campaigns.choices import JOB_ATTEMPTS, JOB_MACHINE, JOB_OPEN, PRIORITIES, JobPurpose, JobState
 from apps.campaigns.jobs.models import Job
 from apps.core.errors import Invalid, LeaseLost
 from apps.core.leases import NO_OWNER, this_process
@@ -43,7 +43,7 @@ def job_enqueue(
         raise Invalid("The request is about another kernel than the row.", key="candidate.digest")
     return Job.objects.create(
         id=key, purpose=purpose, request=document, team=team, kernel=kernel, campaign=campaign, round=round,
-        hardware=document["hardware"], backend=document["backend"], priority=PRIORITIES[purpose],
+        hardware=document["hardware"], backend=document["backend"], priority=PRIORITIES[JobPurpose(purpose)],
     )
 
 

@@ -38,7 +38,8 @@ def worker_beat(
              "environment": environment, "evaluator_version": evaluator_version}
     facts |= {key: value for key, value in given.items() if value not in (None, "")} | {"note": note}
     row = Worker.objects.filter(name=name).first()
-    if row is not None and row.owner() == me and row.lease_expires_at > now - timedelta(seconds=BEAT_SECONDS):
+    seen = row.lease_expires_at if row is not None and row.owner() == me else None
+    if row is not None and seen is not None and seen > now - timedelta(seconds=BEAT_SECONDS):
         Worker.objects.filter(pk=row.pk).update(**facts)
         row.refresh_from_db()
         return row
@@ -88,6 +89,8 @@ def job_requeue(*, job: Job, person: User) -> Job:
         raise Refused(why)
     if job.state not in (JobState.ERRORED, JobState.FAILED):
         raise Invalid(f"This job is '{job.state}'; only errored or failed ones are put back.")
+    if job.kernel is None:
+        raise Invalid("This job names no kernel; there is nothing to put back.")
     key = uuid.uuid4()
     with transaction.atomic():
         fresh = job_enqueue(purpose=job.purpose, request={**job.request, "job": str(key)}, team=job.team,
@@ -113,14 +116,16 @@ def selftest_record(
 
 def selftest_gap(environment_class: str, isolation: int, backend: str) -> str | None:
     """Why promotions in this environment class must wait for the self-test; ``None`` when it passed."""
-    newest = SelfTest.objects.filter(
+    rows = SelfTest.objects.filter(
         evaluator_version=api.evaluator_version(), environment_class=environment_class, isolation=isolation,
         backend__in=["", backend],
-    ).first()
+    ).order_by("-id")
+    newest, whole = rows.first(), rows.filter(quick=False).first()
     if newest is None:
         return ("The evaluator's self-test has not passed yet on this device with this version. It runs in the "
                 "background; promotions wait for it.")
-    if newest.state != "passed":
+    # A pass over the quick subset does not undo a failure of the whole corpus.
+    if newest.state != "passed" or (whole is not None and whole.state != "passed"):
         return ("The evaluator's self-test failed: a known cheat slipped through or an honest kernel was refused. "
                 "Promotions wait; a maintainer can run it again on the system page.")
     return None

@@ -96,6 +96,7 @@ def _record(
         shapes = ", ".join(known) or "none"
         raise Invalid(f"{', '.join(stray)} is not among the slower shapes ({shapes}).", key="ticked")
     grant = reviewer_grant(person, request.team, before=request.opened_at)
+    assert grant is not None and proved_at is not None  # the policy and the freshness check have just said so
     own = person.pk in policies.contributors(request)
     decision = Decision.objects.create(
         request=request, user=person, grant=grant, kind=kind, comment=comment, kernel_digest=request.kernel_id,

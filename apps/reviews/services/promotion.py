@@ -23,7 +23,8 @@ from apps.reviews.models import ReviewRequest, Switches
 from apps.reviews.services.decisions import _locked, approved_check
 from apps.reviews.services.requests import announce, close, stale_check, streams_of
 from apps.stream.services import Log, recording
-from apps.teams.models import User
+from apps.teams.choices import Role
+from apps.teams.models import RoleGrant, Team, User
 
 
 def switches_write() -> None:
@@ -92,6 +93,12 @@ def _finish(request: ReviewRequest, log: Log) -> Promotion | None:
     slot = Slot.objects.select_for_update(of=("self",)).select_related("team", "operator", "hardware").get(
         pk=request.slot_id
     )
+    # Nobody takes a role away or changes the policy between these reads and the commit.
+    list(Team.objects.select_for_update().filter(pk=slot.team_id))
+    list(RoleGrant.objects.select_for_update(of=("self",)).filter(
+        membership__team=slot.team_id, role=Role.REVIEWER, revoked_at__isnull=True
+    ))
+    slot.team.refresh_from_db()
     if request.state != RequestState.VERIFYING or request.verify_job is None:
         return None
     problem = gate.verification_problem(request)
@@ -120,12 +127,14 @@ def _close_unmet(request: ReviewRequest, missing: list[gate.Requirement], log: L
 
 def _promote(request: ReviewRequest, slot: Slot, log: Log) -> Promotion:
     switches_write()
+    verdict = request.verify_verdict
+    assert verdict is not None
     tier = policies.effective_tier(request)
     counted = gate.counted_approvals(request)
     champion = Champion.objects.filter(slot=slot).first() if slot.state != SlotState.EMPTY else None
     promotion = Promotion.objects.create(
         slot=slot, kernel=request.kernel, kind=PromotionKind.AUTO if request.auto else PromotionKind.REVIEWED,
-        request=request, verdict=request.verify_job.verdict, previous=champion.kernel if champion else None,
+        request=request, verdict=verdict, previous=champion.kernel if champion else None,
         gate_tier=tier, required_approvals=0 if request.auto else policies.required_approvals(slot.team, tier),
         policy_version=slot.team.policy_version, self_reviewed=any(d.self_review for d in counted),
         by=None, reason=request.opened_because, at=timezone.now(),
@@ -137,7 +146,7 @@ def _promote(request: ReviewRequest, slot: Slot, log: Log) -> Promotion:
     audit_record(
         verb="promotion.done", subject=promotion, actor=None, team=slot.team, digest=request.kernel_id,
         before=promotion.previous.short if promotion.previous else "", after=request.kernel.short,
-        data={"request": request.pk, "slot": slot.pk, "tier": tier, "verdict": promotion.verdict_id,
+        data={"request": request.pk, "slot": slot.pk, "tier": tier, "verdict": verdict.pk,
               "approvals": [decision.pk for decision in counted], "approved_by": names},
     )
     return promotion

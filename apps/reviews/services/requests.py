@@ -53,6 +53,9 @@ def review_open(
     slot = campaign.slot
     tier = _tier(slot, kernel)
     _usable(slot, kernel, verdict, tier)
+    if verdict.goal_digest != campaign.goal_digest:
+        raise Invalid("The verdict was made under another goal, whose limits and tolerances may differ. Order one "
+                      "under this campaign's goal.", key="verdict")
     with recording(campaign.stream, campaign.team.stream) as log:
         Slot.objects.select_for_update().get(pk=slot.pk)
         _make_room(campaign, kernel, log)

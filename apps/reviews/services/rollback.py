@@ -114,13 +114,13 @@ def verifications_sweep() -> None:
 
 
 def _handle(row: Verification, log: Log) -> None:
-    verdict = row.job.verdict
+    verdict = row.job.verdict if row.job is not None else None
     if row.kind == "recheck":
         _handle_recheck(row, verdict, log)
         return
     problem = _rollback_problem(row, verdict)
-    if problem is not None:
-        _close(row, VerificationState.REFUSED, problem, log)
+    if problem is not None or verdict is None:
+        _close(row, VerificationState.REFUSED, problem or "", log)
         return
     _roll_back(row, verdict, log)
 
@@ -128,7 +128,7 @@ def _handle(row: Verification, log: Log) -> None:
 def _rollback_problem(row: Verification, verdict: Verdict | None) -> str | None:
     """Asked anew in the transaction: roles, quarantine, vetoes and the champion may have changed meanwhile."""
     if verdict is None:
-        return f"The verification ended without a verdict: {row.job.error}"
+        return f"The verification ended without a verdict: {row.job.error if row.job is not None else ''}"
     why = team_policies.may_roll_back(row.by, row.slot.team)
     if why:
         return why
@@ -162,7 +162,8 @@ def _roll_back(row: Verification, verdict: Verdict, log: Log) -> None:
     crown(slot, promotion, log)
     _close(row, VerificationState.DONE, "", log)
     log.append(slot.team.stream, "promotion.done", {"promotion": promotion.pk, "slot": slot.pk, "kind": "rollback",
-                                                    "kernel": row.kernel_id, "by": row.by.name})
+                                                    "kernel": row.kernel_id,
+                                                    "by": row.by.name if row.by else ""})
     audit_record(verb="promotion.rollback", subject=promotion, actor=row.by, team=slot.team, digest=row.kernel_id,
                  reason=row.reason, data={"slot": slot.pk, "restores": row.restores_id, "verdict": verdict.pk})
 

@@ -53,8 +53,10 @@ _ENTITLED = """EXISTS (
 # Who had a hand in a kernel: started or edited always counts, a comment it was built from counts for heavy.
 _CONTRIBUTED = """(
     EXISTS (SELECT 1 FROM campaigns_campaign c WHERE c.id = r.campaign_id AND c.started_by_id = {decision}.user_id)
-    OR EXISTS (SELECT 1 FROM kernels_contribution k WHERE k.kernel_id = r.kernel_id AND k.team_id = r.team_id
-        AND k.user_id = {decision}.user_id
+    OR EXISTS (SELECT 1 FROM kernels_contribution k
+        JOIN kernels_kernel theirs ON theirs.digest = k.kernel_id
+        JOIN kernels_kernel this ON this.digest = r.kernel_id AND this.normal_digest = theirs.normal_digest
+        WHERE k.team_id = r.team_id AND k.user_id = {decision}.user_id
         AND (k.kind IN ('started', 'edited') OR {tier} = 'heavy'))
 )"""
 

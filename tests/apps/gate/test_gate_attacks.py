@@ -145,6 +145,33 @@ def test_approval_by_a_contributor(world: World) -> None:
     refused_by_database(lambda: Decision.objects.create(**{**facts, "user": world.ben}), "no contributor")
 
 
+def test_renaming_a_local_does_not_wash_a_hand_off_a_kernel(world: World) -> None:
+    """Dia's campaign makes it, Ada's campaign submits it with another name for a local: Dia stays a contributor."""
+    world.new_campaign(starter=world.dia).kernel(medium("8"))
+    request = world.request(medium("8").replace(b"spare = 8", b"other = 8"))
+    with pytest.raises(Refused, match="contributor"):
+        world.decide(request, world.dia)
+    facts = {"request": request, "user": world.dia, "grant": reviewer_grant(world.dia, world.team), "kind": "approve",
+             "gate_tier": "medium", "kernel_digest": request.kernel_id, "request_version": 1,
+             "reauthenticated_at": timezone.now(), "at": timezone.now()}
+    refused_by_database(lambda: Decision.objects.create(**facts), "no contributor")
+
+
+def test_verdict_under_a_looser_goal_opens_no_request(world: World) -> None:
+    loose = world.new_campaign(limits={**world.campaign.goal["limits"], "cv": 0.5})
+    verdict = loose.verdict(medium())
+    with pytest.raises(Invalid, match="under another goal"):
+        review_open(campaign=world.campaign, kernel=verdict.kernel, verdict=verdict, person=world.ada)
+
+
+def test_win_that_only_the_verification_finds_suspicious_is_not_promoted(world: World) -> None:
+    request = world.request(medium())
+    world.decide(request, world.ben)
+    request = world.verify(request, suspicious=("3.1x the best library",))
+    assert (request.state, request.cause_code) == ("stale", "suspicious")
+    assert not Promotion.objects.exists()
+
+
 def test_commenter_counts_as_contributor_of_a_heavy_change_only(world: World) -> None:
     world.measure_baseline()
     world.round(heavy("1"))

@@ -16,6 +16,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apps.bridge import api
 from apps.leaderboards.ranking import BoardRow, ranked
 from apps.reviews import triggers
 from kernelopt_site import env
@@ -107,3 +108,10 @@ def test_boards_rank_by_score_and_leave_nothing_out(items: list[tuple[float, flo
     assert [row.score for row in able] == sorted((row.score for row in able), reverse=True)
     assert not any(row.foreign or row.approval == "quarantined" for row in able)
     assert all(row.why_unranked for row in placed[len(able):])
+
+
+def test_findings_of_the_static_check_reach_the_web_side() -> None:
+    source = api.baseline_source("rms_norm", "numba").replace(b"import math\n", b"import math\nimport os\n")
+    found = api.findings(source, "rms_norm", "numba")
+    assert ("import_not_allowed", "block", 4) in {(f.code, f.severity, f.line) for f in found}
+    assert api.findings(api.baseline_source("rms_norm", "numba"), "rms_norm", "numba") == ()
