@@ -109,7 +109,7 @@ def _over_params(value: ast.DictComp) -> bool:
         return False
     source, target = value.generators[0].iter, value.generators[0].target
     if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
-        source = source.func.value
+        source = source.func.value if source.func.attr in ("items", "keys") else source
     first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
     return _is(source, "PARAMS") and _is(first, value.key.id)
 

@@ -183,6 +183,8 @@ CASES: list[tuple[Backend, str, str, str]] = [
     (TRITON, "HOST", "o = {str(rows): 1}\n_kernel[(1,)](x, weight, out, cols, eps, **o)", "launch_option"),
     (TRITON, "HOST", "o = {}\no |= {'debug': True}\n_kernel[(1,)](x, weight, out, cols, eps, **o)", "launch_option"),
     (TRITON, "HOST", "o = {}\no, p = PARAMS, 1\n_kernel[(1,)](x, weight, out, cols, eps, **o)", "launch_option"),
+    (TRITON, "HOST", "o = {v: 1 for v in PARAMS.values()}\n_kernel[(1,)](x, weight, out, cols, eps, **o)",
+     "launch_option"),
     (TRITON, "HOST", "o = {b: 1 for a in PARAMS for b in ('debug',)}\n"
                      "_kernel[(1,)](x, weight, out, cols, eps, **o)", "launch_option"),
     (TRITON, "HOST", "y = x.type('torch.HalfTensor')", "library_compute"),
