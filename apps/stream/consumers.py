@@ -61,8 +61,6 @@ class StreamConsumer(AsyncWebsocketConsumer):
             await self._end(Close.NOT_FOUND if denied.code is Close.NOT_ALLOWED else denied.code)
             return
         self._wake = tailer().join(self._stream)  # before reading: what is written from here on wakes us
-        if self.channel_layer is not None:
-            await self.channel_layer.group_add(_group(self._stream), self.channel_name)
         self._pump_task = asyncio.create_task(self._pump(), name=f"pump {self._stream}")
 
     async def disconnect(self, code: int) -> None:
@@ -71,13 +69,7 @@ class StreamConsumer(AsyncWebsocketConsumer):
             self._pump_task.cancel()
         if self._wake is not None:
             tailer().leave(self._stream, self._wake)
-            if self.channel_layer is not None:
-                await self.channel_layer.group_discard(_group(self._stream), self.channel_name)
             self._wake = None
-
-    async def stream_wake(self, _message: dict[str, Any]) -> None:
-        """The channel layer says that something was written somewhere."""
-        tailer().nudge()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Only acknowledgements count; everything else is answered with an error frame and changes nothing."""
@@ -198,10 +190,6 @@ class TeamStreamConsumer(StreamConsumer):
     """``/ws/teams/<slug>/``."""
 
     target_kind = "team"
-
-
-def _group(stream: str) -> str:
-    return "stream." + stream.replace(":", ".")
 
 
 def _number(text: str) -> int:

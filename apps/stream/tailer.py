@@ -2,7 +2,7 @@
 
 On SQLite the watcher asks ``PRAGMA data_version`` every 150 ms, which changes when another connection commits and
 costs microseconds; only then are the heads of the followed streams read, once for all consumers. Elsewhere the heads
-are read every 5 s and whenever the channel layer nudges. A wake-up carries no data and may be lost or repeated.
+are read once a second. A wake-up carries no data and may be lost or repeated: the rows are the truth, not the wake-up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from django.db import connection
 from apps.stream.models import Progress, Stream
 
 LOOK_EVERY_S = 0.15
-POLL_EVERY_S = 5.0
+POLL_EVERY_S = 1.0
 log = logging.getLogger(__name__)
 
 Head = tuple[int, int]
@@ -35,7 +35,6 @@ class Tailer:
         self._listeners: dict[str, set[asyncio.Event]] = defaultdict(set)
         self._heads: dict[str, Head] = {}
         self._task: asyncio.Task[None] | None = None
-        self._nudged = asyncio.Event()
 
     def join(self, stream: str) -> asyncio.Event:
         """Listen to ``stream``: the event is set whenever something may have come. Read the database after joining."""
@@ -55,24 +54,18 @@ class Tailer:
             self._task.cancel()
             self._task = None
 
-    def nudge(self) -> None:
-        """Look now: the channel layer said that something was written."""
-        self._nudged.set()
-
     async def _watch(self) -> None:
         dirty = True
         with contextlib.closing(DataVersion()) as version:
             while True:
-                dirty = version.changed() or self._nudged.is_set() or dirty
-                self._nudged.clear()
+                dirty = version.changed() or dirty
                 try:
                     if dirty:
                         await self._wake_changed()
                         dirty = False
                 except Exception:
                     log.exception("The stream tailer could not look; it tries again.")
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._nudged.wait(), version.pause_s)
+                await asyncio.sleep(version.pause_s)
 
     async def _wake_changed(self) -> None:
         followed = list(self._listeners)
