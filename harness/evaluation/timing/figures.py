@@ -41,7 +41,8 @@ def samples_of(record: Record, points: tuple[ShapePoint, ...], roles: Mapping[st
         shapes.append(ShapeSamples(
             shape=point.label, weight=point.weight,
             versus={role: _paired(shape, side, CANDIDATE) for role, side in roles.items()},
-            aa=_paired(shape, control, AGAIN), cold=tuple(shape.cold), first_call=median(first[CANDIDATE]),
+            aa=_paired(shape, control, AGAIN) if AGAIN in shape.rounds else (),
+            cold=tuple(shape.cold), first_call=median(first[CANDIDATE]),
             hot={name: tuple(shape.hot[side]) for name, side in named.items()},
             first_calls={name: first[side] for name, side in named.items()},
         ))

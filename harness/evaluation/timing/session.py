@@ -8,6 +8,7 @@ through an intercept that the candidate cannot forge. In a sweep every side gets
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 import secrets
@@ -33,6 +34,7 @@ NOTHING = "def run(*arrays, **attributes):\n    pass\n"
 EMPTY_BATCHES = 31
 TARGET_BATCH_S = 5e-3
 LEAST_SLOTS, MOST_SLOTS, MOST_RING_BYTES = 4, 32, 512 << 20
+ITEM_BYTES = {"float16": 2, "bfloat16": 2, "int64": 8}
 CACHES = 3
 """A ring holds at least this many times the last-level cache, where ``MOST_SLOTS`` allows."""
 HOT_BATCHES = 2
@@ -92,9 +94,7 @@ class Session:
         return self._overhead_s * 1e6
 
     def _make_ring(self, point: ShapePoint, dtype: str, regimes: tuple[str, ...], seed: int) -> None:
-        first = judge_ring.fresh_inputs(self._spec, point, dtype, regimes, seed, 1, self._stage, point.label)
-        slot_bytes = sum(_dense_bytes(item.shape, item.dtype) for item in first[0].lent)
-        first[0].close()
+        slot_bytes = bytes_lent(self._spec, point, dtype)
         slots = ring_slots(slot_bytes, detect_cpu().last_level_bytes)
         self.rings[point.label] = judge_ring.fresh_inputs(
             self._spec, point, dtype, regimes, seed, slots, self._stage, point.label
@@ -250,8 +250,9 @@ def _judge_on(cores: Cores) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _dense_bytes(shape: tuple[int, ...], dtype: str) -> int:
-    count = {"float16": 2, "bfloat16": 2, "int64": 8}.get(dtype, 4)
-    for size in shape:
-        count *= size
-    return count
+def bytes_lent(spec: OperatorSpec, point: ShapePoint, dtype: str) -> int:
+    """Bytes of all arrays of one call."""
+    return sum(
+        ITEM_BYTES.get(argument.dtype or dtype, 4) * math.prod(point.dims[dim] for dim in argument.dims)
+        for argument in spec.arguments
+    )

@@ -62,12 +62,13 @@ def benchmark(run: Run) -> None:
         CandidateFault: the candidate failed.
     """
     line_up = line_up_of(run)
-    sources = {name: line_up.sources[name] for name in (CANDIDATE, line_up.control)}
+    control = line_up.control if run.compared_role else AGAIN
+    sources = {CANDIDATE: run.source, control: line_up.sources[line_up.control]}
     points = run.workload.shapes[run.request.backend]
     run.progress(Stage.BENCHMARK, 0, 1, "one screening round")
     record = Record()
     with _session(run, Stage.BENCHMARK, points) as session:
-        session.round({**sources, AGAIN: line_up.sources[line_up.control]}, record, SCREENING_SWEEPS)
+        session.round(sources, record, SCREENING_SWEEPS)
         work = _work(run, points, session)
     samples = figures.samples_of(record, points, line_up.roles_of(line_up.control), line_up.control)
     timing = figures.timing_of(samples, work, evidence=Evidence.BOUNDED, longer=False)
