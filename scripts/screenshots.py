@@ -19,13 +19,31 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
-FIXED = {"home": "/", "campaigns": "/campaigns/", "campaign-new": "/campaigns/new/", "compare": "/campaigns/compare/",
-         "reviews": "/reviews/", "operators": "/operators/", "leaderboards": "/leaderboards/", "system": "/system/",
-         "audit": "/audit/", "troubleshooting": "/docs/troubleshooting/", "entry": "/docs/troubleshooting/incorrect_numeric/",
-         "not-found": "/campaigns/999999/"}
-FOUND = {"campaign": r"^/campaigns/\d+/$", "round": r"^/campaigns/\d+/rounds/[1-9]\d*/$", "review": r"^/reviews/\d+/$",
-         "kernel": r"^/kernels/[0-9a-f]+/$", "verdict": r"^/verdicts/\d+/$", "operator": r"^/operators/[^/]+/$",
-         "slot": r"^/operators/[^/]+/[^/]+/[^/]+/[^/]+/$", "board": r"^/leaderboards/[^/]+/", "team": r"^/teams/[^/]+/$"}
+FIXED = {
+    "home": "/",
+    "campaigns": "/campaigns/",
+    "campaign-new": "/campaigns/new/",
+    "compare": "/campaigns/compare/",
+    "reviews": "/reviews/",
+    "operators": "/operators/",
+    "leaderboards": "/leaderboards/",
+    "system": "/system/",
+    "audit": "/audit/",
+    "troubleshooting": "/docs/troubleshooting/",
+    "entry": "/docs/troubleshooting/incorrect_numeric/",
+    "not-found": "/campaigns/999999/",
+}
+FOUND = {
+    "campaign": r"^/campaigns/\d+/$",
+    "round": r"^/campaigns/\d+/rounds/[1-9]\d*/$",
+    "review": r"^/reviews/\d+/$",
+    "kernel": r"^/kernels/[0-9a-f]+/$",
+    "verdict": r"^/verdicts/\d+/$",
+    "operator": r"^/operators/[^/]+/$",
+    "slot": r"^/operators/[^/]+/[^/]+/[^/]+/[^/]+/$",
+    "board": r"^/leaderboards/[^/]+/",
+    "team": r"^/teams/[^/]+/$",
+}
 SIZES = {"1440": {"width": 1440, "height": 1000}, "390": {"width": 390, "height": 844}}
 THEMES = ("light", "dark")
 
@@ -67,20 +85,28 @@ def visits(browser: Browser, state: Any, pages: dict[str, str], url: str) -> Ite
             context = browser.new_context(viewport=viewport, color_scheme=theme, storage_state=state)  # type: ignore[arg-type]
             page = context.new_page()
             said: list[str] = []
-            page.on("console", lambda message, said=said: said.append(message.text) if message.type == "error" else None)
+            page.on(
+                "console", lambda message, said=said: said.append(message.text) if message.type == "error" else None
+            )
             page.on("pageerror", lambda error, said=said: said.append(str(error)))
             for name, path in pages.items():
                 said.clear()
                 page.goto(url + path, wait_until="load")
                 page.wait_for_timeout(700)
-                yield f"{name}-{size}-{theme}", page, [text for text in said if not ("404" in text and name == "not-found")]
+                yield (
+                    f"{name}-{size}-{theme}",
+                    page,
+                    [text for text in said if not ("404" in text and name == "not-found")],
+                )
             context.close()
 
 
 def problems_of(page: Page) -> list[str]:
     """Axe's violations as lines, and a sideways overflow of the page itself."""
-    found = [f"axe {row['id']}: {row['help']} ({len(row['nodes'])}): {row['nodes'][0]['html'][:120]}"
-             for row in Axe().run(page).response["violations"]]
+    found = [
+        f"axe {row['id']}: {row['help']} ({len(row['nodes'])}): {row['nodes'][0]['html'][:120]}"
+        for row in Axe().run(page).response["violations"]
+    ]
     if page.evaluate("document.documentElement.scrollWidth > window.innerWidth + 1"):
         found.append("the page is wider than the window")
     return found

@@ -34,19 +34,45 @@ class Library:
 
 
 LIBRARIES = (
-    Library("plotly.js-strict-dist-min", "4.1.1", "plotly-strict.min.js", "plotly-strict.min.js", "LICENSE", "MIT",
-            "draws the figures built in Python; the version that the Python package plotly 7.1 ships"),
-    Library("htmx.org", "2.0.10", "dist/htmx.min.js", "htmx.min.js", "LICENSE", "0BSD",
-            "refreshes live regions and the goal preview"),
-    Library("idiomorph", "0.8.0", "dist/idiomorph-ext.min.js", "idiomorph-ext.min.js", "LICENSE", "0BSD",
-            "morphs refreshed regions in place: focus, scroll and typed text stay"),
+    Library(
+        "plotly.js-strict-dist-min",
+        "4.1.1",
+        "plotly-strict.min.js",
+        "plotly-strict.min.js",
+        "LICENSE",
+        "MIT",
+        "draws the figures built in Python; the version that the Python package plotly 7.1 ships",
+    ),
+    Library(
+        "htmx.org",
+        "2.0.10",
+        "dist/htmx.min.js",
+        "htmx.min.js",
+        "LICENSE",
+        "0BSD",
+        "refreshes live regions and the goal preview",
+    ),
+    Library(
+        "idiomorph",
+        "0.8.0",
+        "dist/idiomorph-ext.min.js",
+        "idiomorph-ext.min.js",
+        "LICENSE",
+        "0BSD",
+        "morphs refreshed regions in place: focus, scroll and typed text stay",
+    ),
 )
 
 
 def fetch(library: Library, folder: Path) -> Path:
     """Download and unpack one package; returns its root."""
-    done = subprocess.run(["npm", "pack", f"{library.package}@{library.version}", "--silent"], cwd=folder,
-                          check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["npm", "pack", f"{library.package}@{library.version}", "--silent"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     archive = folder / done.stdout.strip().splitlines()[-1]
     target = folder / library.package
     with tarfile.open(archive) as bundle:
@@ -77,15 +103,24 @@ def plotly_stylesheet(bundle: str) -> str:
 def table(rows: list[tuple[Library, int]]) -> str:
     """VENDOR.md: what is served, from where, under which licence."""
     lines = [
-        "# Vendored front-end libraries", "",
-        "Written by `python scripts/vendor_frontend.py` (needs npm); never edited by hand.", "",
-        "| file | package | version | licence | size | why |", "| --- | --- | --- | --- | --- | --- |",
+        "# Vendored front-end libraries",
+        "",
+        "Written by `python scripts/vendor_frontend.py` (needs npm); never edited by hand.",
+        "",
+        "| file | package | version | licence | size | why |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for library, size in rows:
-        lines.append(f"| `{library.target}` | {library.package} | {library.version} | {library.spdx} "
-                     f"| {size / 1024:,.0f} KiB | {library.why} |")
-    lines += ["", "`plotly.css` holds the rules that plotly.js would otherwise insert into a `<style>` element. "
-              "Licence texts are beside each file as `<file>.LICENSE`.", ""]
+        lines.append(
+            f"| `{library.target}` | {library.package} | {library.version} | {library.spdx} "
+            f"| {size / 1024:,.0f} KiB | {library.why} |"
+        )
+    lines += [
+        "",
+        "`plotly.css` holds the rules that plotly.js would otherwise insert into a `<style>` element. "
+        "Licence texts are beside each file as `<file>.LICENSE`.",
+        "",
+    ]
     return "\n".join(lines)
 
 

@@ -23,5 +23,8 @@ def trail(request: HttpRequest) -> HttpResponse:
     if subject:
         entries = entries.filter(object_id=subject)
     pages = Paginator(entries, PER_PAGE)
-    return show(request, "audit/trail.html", {"entries": pages.get_page(request.GET.get("page")), "verb": verb,
-                                              "object": subject, "team": team})
+    return show(
+        request,
+        "audit/trail.html",
+        {"entries": pages.get_page(request.GET.get("page")), "verb": verb, "object": subject, "team": team},
+    )

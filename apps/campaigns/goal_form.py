@@ -91,7 +91,9 @@ def plain(value: Any) -> str:
 def read(posted: Posted, operator: OperatorFacts) -> GoalForm:
     """The form as posted, checked. Every error names its field; the first contradiction of the whole comes last."""
     values = {key: posted.get(key, "").strip() for key in field_names(operator, posted.get("backend", ""))}
-    form = GoalForm(values, [*ALWAYS_PROHIBITED, *(p for p in OPTIONAL_PROHIBITIONS if p in posted.getlist("prohibited"))])
+    form = GoalForm(
+        values, [*ALWAYS_PROHIBITED, *(p for p in OPTIONAL_PROHIBITIONS if p in posted.getlist("prohibited"))]
+    )
     form.document = document_of(form, operator)
     if form.errors:
         return form
@@ -107,8 +109,17 @@ def field_names(operator: OperatorFacts, backend: str) -> list[str]:
     names = ["operator", "backend", "hardware", "workload", "grant", "name"]
     names += [f"weights.{name}" for name in WEIGHTS] + [f"limits.{name}" for name in LIMITS]
     names += ["limits.tolerance.relative", "limits.tolerance.reason"] + [f"budget.{name}" for name in BUDGET]
-    names += [f"stop.{name}" for name in ("plateau_rounds", "plateau_gain", "direction_failures", "roof_share",
-                                          "spot_check_every", "pause_after_diagnosis")]
+    names += [
+        f"stop.{name}"
+        for name in (
+            "plateau_rounds",
+            "plateau_gain",
+            "direction_failures",
+            "roof_share",
+            "spot_check_every",
+            "pause_after_diagnosis",
+        )
+    ]
     names += [f"agent.{name}" for name in ("kind", "endpoint", "model", "effort", "strategy")]
     for tunable in tunables_of(operator, backend):
         names += [f"adjustable.{tunable['key']}.low", f"adjustable.{tunable['key']}.high"]
@@ -118,17 +129,24 @@ def field_names(operator: OperatorFacts, backend: str) -> list[str]:
 def document_of(form: GoalForm, operator: OperatorFacts) -> dict[str, Any]:
     """The goal document of the typed text; what is no number is noted in ``form.errors``."""
     values = form.values
-    document: dict[str, Any] = {"version": 1, **{key: values[key] for key in ("operator", "backend", "hardware", "workload")}}
+    document: dict[str, Any] = {
+        "version": 1,
+        **{key: values[key] for key in ("operator", "backend", "hardware", "workload")},
+    }
     document["objective"] = {"weights": {name: number(form, f"weights.{name}") or 0.0 for name in WEIGHTS}}
     limits: dict[str, Any] = {name: number(form, f"limits.{name}", whole=name in WHOLE) for name in LIMITS}
     relative = number(form, "limits.tolerance.relative")
-    limits["tolerance"] = None if relative is None else {"relative": relative, "reason": values["limits.tolerance.reason"]}
+    limits["tolerance"] = (
+        None if relative is None else {"relative": relative, "reason": values["limits.tolerance.reason"]}
+    )
     document["limits"] = limits
     document["grant"] = values["grant"] or "medium"
     document["adjustable"] = narrowed(form, operator)
     document["prohibited"] = form.prohibited
-    document["agent"] = {"kind": values["agent.kind"] or "playbook", **{
-        name: values[f"agent.{name}"] or None for name in ("endpoint", "model", "effort", "strategy")}}
+    document["agent"] = {
+        "kind": values["agent.kind"] or "playbook",
+        **{name: values[f"agent.{name}"] or None for name in ("endpoint", "model", "effort", "strategy")},
+    }
     document["budget"] = {name: number(form, f"budget.{name}", whole=name in WHOLE) for name in BUDGET}
     document["stop"] = stop_of(form)
     return document

@@ -38,8 +38,10 @@ class Reference:
 
 
 STYLES = {
-    "champion": ("--plot-incumbent", "solid"), "library": ("--plot-library", "dash"),
-    "autotune": ("--plot-library", "dot"), "roof": ("--text-2", "dot"),
+    "champion": ("--plot-incumbent", "solid"),
+    "library": ("--plot-library", "dash"),
+    "autotune": ("--plot-library", "dot"),
+    "roof": ("--text-2", "dot"),
 }
 
 
@@ -48,8 +50,13 @@ def incumbent_steps(points: Sequence[RoundPoint]) -> list[tuple[int, float]]:
     return [(point.number, point.ratio) for point in points if point.kind == "accepted" and point.ratio is not None]
 
 
-def speed_up(points: Sequence[RoundPoint], references: Sequence[Reference] = (), *, noise: float | None = None,
-             log_axis: bool = False) -> Figure:
+def speed_up(
+    points: Sequence[RoundPoint],
+    references: Sequence[Reference] = (),
+    *,
+    noise: float | None = None,
+    log_axis: bool = False,
+) -> Figure:
     """Speed-up over round 0 by round: incumbent steps with the margin band, other rounds as marks.
 
     The band is what cannot be told from the incumbent: max(2 %, 3 x noise) around it.
@@ -66,11 +73,24 @@ def speed_up(points: Sequence[RoundPoint], references: Sequence[Reference] = (),
     if steps:
         data += band(steps, last, margin)
         data.append(incumbent_trace(steps, last))
-        labels.append({"xref": "paper", "x": 1, "xanchor": "left", "yref": "y", "y": steps[-1][1], "yanchor": "middle",
-                       "text": f"<b>incumbent {figures.ratio(steps[-1][1])}</b>", "showarrow": False, "xshift": 6,
-                       "font": {"color": "--plot-candidate", "size": 11}})
-    for kind, symbol, colour in (("cannot_tell", "circle-open", "--plot-candidate"),
-                                 ("slower", "x-thin-open", "--plot-rejected")):
+        labels.append(
+            {
+                "xref": "paper",
+                "x": 1,
+                "xanchor": "left",
+                "yref": "y",
+                "y": steps[-1][1],
+                "yanchor": "middle",
+                "text": f"<b>incumbent {figures.ratio(steps[-1][1])}</b>",
+                "showarrow": False,
+                "xshift": 6,
+                "font": {"color": "--plot-candidate", "size": 11},
+            }
+        )
+    for kind, symbol, colour in (
+        ("cannot_tell", "circle-open", "--plot-candidate"),
+        ("slower", "x-thin-open", "--plot-rejected"),
+    ):
         chosen = [point for point in points if point.kind == kind and point.ratio is not None]
         if chosen:
             data.append(marks(chosen, [point.ratio or 0.0 for point in chosen], symbol, colour))
@@ -82,8 +102,12 @@ def speed_up(points: Sequence[RoundPoint], references: Sequence[Reference] = (),
         shapes.append(shape)
         labels.append(label)
     spread(labels, (high - floor) * 0.055)
-    x = {"title": {"text": "round"}, "range": [-0.4, max(last, 1) + 0.4], "dtick": 1 if last <= 25 else 5,
-         "showgrid": False}
+    x = {
+        "title": {"text": "round"},
+        "range": [-0.4, max(last, 1) + 0.4],
+        "dtick": 1 if last <= 25 else 5,
+        "showgrid": False,
+    }
     y = {"ticksuffix": "×", "range": [floor - (high - floor) * 0.04, high]}
     if log_axis:
         y = {"ticksuffix": "×", "type": "log"}
@@ -94,35 +118,56 @@ def band(steps: Sequence[tuple[int, float]], last: int, margin: float) -> list[F
     """The stretch around the incumbent inside which a round cannot be told from it."""
     x = [number for number, _ in steps] + [last + 0.4]
     level = [ratio for _, ratio in steps] + [steps[-1][1]]
-    common = {"type": "scatter", "mode": "lines", "x": x, "hoverinfo": "skip",
-              "line": {"shape": "hv", "width": 0, "color": "--plot-band"}}
-    return [{**common, "y": [ratio * (1 - margin) for ratio in level]},
-            {**common, "y": [ratio * (1 + margin) for ratio in level], "fill": "tonexty", "fillcolor": "--plot-band"}]
+    common = {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "hoverinfo": "skip",
+        "line": {"shape": "hv", "width": 0, "color": "--plot-band"},
+    }
+    return [
+        {**common, "y": [ratio * (1 - margin) for ratio in level]},
+        {**common, "y": [ratio * (1 + margin) for ratio in level], "fill": "tonexty", "fillcolor": "--plot-band"},
+    ]
 
 
 def incumbent_trace(steps: Sequence[tuple[int, float]], last: int) -> Figure:
     """The solid line of the incumbent with a dot on every round that made it."""
     x = [float(number) for number, _ in steps] + [last + 0.4]
     y = [ratio for _, ratio in steps] + [steps[-1][1]]
-    return {"type": "scatter", "mode": "lines+markers", "x": x, "y": y,
-            "line": {"shape": "hv", "color": "--plot-candidate", "width": 2},
-            "marker": {"color": "--plot-candidate", "size": [8] * len(steps) + [0]},
-            "text": [f"Round {number}: {figures.ratio(ratio)}, became incumbent" for number, ratio in steps] + [""],
-            "hovertemplate": "%{text}<extra></extra>"}
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": x,
+        "y": y,
+        "line": {"shape": "hv", "color": "--plot-candidate", "width": 2},
+        "marker": {"color": "--plot-candidate", "size": [8] * len(steps) + [0]},
+        "text": [f"Round {number}: {figures.ratio(ratio)}, became incumbent" for number, ratio in steps] + [""],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
 
 
 def marks(points: Sequence[RoundPoint], y: Sequence[float], symbol: str, colour: str) -> Figure:
     """Rounds that did not become incumbent, with their interval where they were timed."""
     trace: Figure = {
-        "type": "scatter", "mode": "markers", "x": [point.number for point in points], "y": list(y),
+        "type": "scatter",
+        "mode": "markers",
+        "x": [point.number for point in points],
+        "y": list(y),
         "marker": {"symbol": symbol, "size": 9, "color": colour, "line": {"width": 1.6, "color": colour}},
         "text": [f"Round {point.number}: {figures.ratio(point.ratio)}, {point.word}" for point in points],
         "hovertemplate": "%{text}<extra></extra>",
     }
     if all(point.low is not None and point.high is not None and point.ratio is not None for point in points):
-        trace["error_y"] = {"type": "data", "symmetric": False, "thickness": 1, "width": 3, "color": colour,
-                            "array": [(point.high or 0) - (point.ratio or 0) for point in points],
-                            "arrayminus": [(point.ratio or 0) - (point.low or 0) for point in points]}
+        trace["error_y"] = {
+            "type": "data",
+            "symmetric": False,
+            "thickness": 1,
+            "width": 3,
+            "color": colour,
+            "array": [(point.high or 0) - (point.ratio or 0) for point in points],
+            "arrayminus": [(point.ratio or 0) - (point.low or 0) for point in points],
+        }
     return trace
 
 
@@ -137,18 +182,38 @@ def comparison(series: Sequence[tuple[str, Sequence[tuple[int, float]]]]) -> Fig
             continue
         name = given.replace("<", "‹")  # plotly reads tags in texts
         colour = colours[place % len(colours)]
-        data.append({"type": "scatter", "mode": "lines+markers", "name": name,
-                     "x": [float(number) for number, _ in steps] + [float(last)],
-                     "y": [ratio for _, ratio in steps] + [steps[-1][1]],
-                     "line": {"shape": "hv", "color": colour, "width": 2, "dash": dashes[place % len(dashes)]},
-                     "marker": {"color": colour, "size": [7] * len(steps) + [0]},
-                     "text": [f"{name}, round {number}: {figures.ratio(ratio)}" for number, ratio in steps] + [""],
-                     "hovertemplate": "%{text}<extra></extra>"})
-        labels.append({"xref": "paper", "x": 1, "xanchor": "left", "yref": "y", "y": steps[-1][1], "showarrow": False,
-                       "text": f"{name} {figures.ratio(steps[-1][1])}", "font": {"color": colour, "size": 11},
-                       "xshift": 6})
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": name,
+                "x": [float(number) for number, _ in steps] + [float(last)],
+                "y": [ratio for _, ratio in steps] + [steps[-1][1]],
+                "line": {"shape": "hv", "color": colour, "width": 2, "dash": dashes[place % len(dashes)]},
+                "marker": {"color": colour, "size": [7] * len(steps) + [0]},
+                "text": [f"{name}, round {number}: {figures.ratio(ratio)}" for number, ratio in steps] + [""],
+                "hovertemplate": "%{text}<extra></extra>",
+            }
+        )
+        labels.append(
+            {
+                "xref": "paper",
+                "x": 1,
+                "xanchor": "left",
+                "yref": "y",
+                "y": steps[-1][1],
+                "showarrow": False,
+                "text": f"{name} {figures.ratio(steps[-1][1])}",
+                "font": {"color": colour, "size": 11},
+                "xshift": 6,
+            }
+        )
     if labels:
         levels = [label["y"] for label in labels] + [1.0]
         spread(labels, (max(levels) - min(levels)) * 0.07 or 0.05)
-    return {"data": data, "layout": layout({"title": {"text": "round"}, "showgrid": False}, {"ticksuffix": "×"},
-                                           right=160, annotations=labels)}
+    return {
+        "data": data,
+        "layout": layout(
+            {"title": {"text": "round"}, "showgrid": False}, {"ticksuffix": "×"}, right=160, annotations=labels
+        ),
+    }

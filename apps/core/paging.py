@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -40,7 +40,7 @@ def page(view: View) -> View:
 
 
 def act(request: HttpRequest, done: str, action: Callable[[], Any], *, to: str) -> HttpResponse:
-    """Run a service and go to ``to`` (303, so that reloading repeats nothing): ``done`` as a message, or the refusal."""
+    """Run a service and go to ``to`` (303: reloading repeats nothing) with ``done`` or the refusal as a message."""
     try:
         action()
     except NotFound as error:
@@ -52,19 +52,32 @@ def act(request: HttpRequest, done: str, action: Callable[[], Any], *, to: str) 
     return see_other(to)
 
 
+class SeeOther(HttpResponseRedirect):
+    """303: what follows a POST is always a GET."""
+
+    status_code = 303
+
+
 def see_other(to: str) -> HttpResponse:
     """303 to an address of this site."""
-    return HttpResponse(status=303, headers={"Location": to})
+    return SeeOther(to)
 
 
 def back_to(request: HttpRequest, default: str) -> str:
     """The posted ``next`` when it is an address of this site, else ``default``."""
     to = request.POST.get("next") or request.GET.get("next") or ""
-    return to if url_has_allowed_host_and_scheme(to, {request.get_host()}, require_https=request.is_secure()) else default
+    return (
+        to if url_has_allowed_host_and_scheme(to, {request.get_host()}, require_https=request.is_secure()) else default
+    )
 
 
-def show(request: HttpRequest, template: str, context: Mapping[str, Any], parts: Mapping[str, str] | None = None,
-         status: int = 200) -> HttpResponse:
+def show(
+    request: HttpRequest,
+    template: str,
+    context: Mapping[str, Any],
+    parts: Mapping[str, str] | None = None,
+    status: int = 200,
+) -> HttpResponse:
     """Render a page, or only the region that ``?part=`` names: live regions fetch themselves that way."""
     part = request.GET.get("part")
     if part is not None and parts:

@@ -43,20 +43,40 @@ def thin(samples: Sequence[float], most: int = LARGEST_TRACE) -> list[float]:
 
 
 def distribution(shapes: Sequence[ShapeSides], other_name: str) -> Figure:
-    """Split violins per shape, in per cent of the opponent's median, opponent above and candidate below."""
+    """Split violins per shape, in per cent of the opponent's median, opponent above and candidate below.
+
+    The category axis runs downwards, and with it plotly's positive side.
+    """
     data: list[Figure] = []
-    for name, side, colour, pick in ((other_name, "positive", "--plot-incumbent", "other"),
-                                     ("candidate", "negative", "--plot-candidate", "candidate")):
+    for name, side, colour, pick in (
+        (other_name, "negative", "--plot-incumbent", "other"),
+        ("candidate", "positive", "--plot-candidate", "candidate"),
+    ):
         for shape in shapes:
             samples: tuple[float, ...] = getattr(shape, pick)
             if not samples or not shape.other:
                 continue
             middle = median(shape.other)
             values = [value / middle * 100 for value in thin(samples)]
-            data.append({"type": "violin", "orientation": "h", "x": values, "y": [shape.shape] * len(values),
-                         "name": name, "side": side, "line": {"color": colour, "width": 1}, "fillcolor": colour,
-                         "opacity": 0.55, "points": False, "meanline": {"visible": False}, "width": 1.6,
-                         "scalemode": "width", "hoverinfo": "skip", "box": {"visible": True, "width": 0.08}})
+            data.append(
+                {
+                    "type": "violin",
+                    "orientation": "h",
+                    "x": values,
+                    "y": [shape.shape] * len(values),
+                    "name": name,
+                    "side": side,
+                    "line": {"color": colour, "width": 1},
+                    "fillcolor": colour,
+                    "opacity": 0.55,
+                    "points": False,
+                    "meanline": {"visible": False},
+                    "width": 1.6,
+                    "scalemode": "width",
+                    "hoverinfo": "skip",
+                    "box": {"visible": True, "width": 0.08},
+                }
+            )
     x = {"title": {"text": f"time, % of the median of the {other_name}"}, "ticksuffix": " %"}
     y = {"type": "category", "autorange": "reversed", "showgrid": False}
     return {"data": data, "layout": layout(x, y, right=16, violingap=0, violinmode="overlay")}
@@ -86,8 +106,14 @@ def density(other: Sequence[float], candidate: Sequence[float], *, width: int = 
         points = [f"{x_of(at):.1f},{19 - height * level / top:.1f}" for at, level in zip(grid, curve, strict=True)]
         return " ".join([f"4,{19:.0f}", *points, f"{width - 4},{19:.0f}"])
 
-    return Density(outline(other, 16), outline(candidate, -16), round(x_of(median(other)), 1),
-                   round(x_of(median(candidate)), 1), low, high)
+    return Density(
+        outline(other, 16),
+        outline(candidate, -16),
+        round(x_of(median(other)), 1),
+        round(x_of(median(candidate)), 1),
+        low,
+        high,
+    )
 
 
 def smooth(samples: Sequence[float], grid: Sequence[float]) -> list[float]:
@@ -98,5 +124,5 @@ def smooth(samples: Sequence[float], grid: Sequence[float]) -> list[float]:
     ordered = sorted(samples)
     quartiles = (ordered[(3 * count) // 4] - ordered[count // 4]) / 1.34
     spread = min(value for value in (deviation, quartiles) if value > 0) if max(deviation, quartiles) > 0 else 0.0
-    width = 0.9 * spread * count ** -0.2 or (grid[-1] - grid[0]) / 80
+    width = 0.9 * spread * count**-0.2 or (grid[-1] - grid[0]) / 80
     return [sum(math.exp(-0.5 * ((at - value) / width) ** 2) for value in samples) for at in grid]

@@ -10,8 +10,11 @@ urlpatterns = [
     path("operators/", operators.listing, name="operators"),
     path("operators/<str:name>/", operators.operator_page, name="operator"),
     path("operators/<str:operator>/<str:backend>/<str:hardware>/<str:workload>/", slots.slot_page, name="slot"),
-    path("operators/<str:operator>/<str:backend>/<str:hardware>/<str:workload>/rollback/", slots.roll_back,
-         name="rollback"),
+    path(
+        "operators/<str:operator>/<str:backend>/<str:hardware>/<str:workload>/rollback/",
+        slots.roll_back,
+        name="rollback",
+    ),
     path("kernels/<str:digest>/", kernels.kernel_page, name="kernel"),
     path("kernels/<str:digest>/source.py", kernels.source, name="kernel-source"),
     path("verdicts/<int:pk>/", kernels.verdict_page, name="verdict"),

@@ -20,8 +20,12 @@ class BoardDot:
     kind: str
 
 
-COLOURS = {"champion": "--plot-incumbent", "own": "--plot-candidate", "library": "--plot-library",
-           "unranked": "--plot-rejected"}
+COLOURS = {
+    "champion": "--plot-incumbent",
+    "own": "--plot-candidate",
+    "library": "--plot-library",
+    "unranked": "--plot-rejected",
+}
 SYMBOLS = {"champion": "circle", "own": "circle", "library": "diamond-open", "unranked": "x-thin-open"}
 
 
@@ -32,20 +36,50 @@ def dots(rows: Sequence[BoardDot], title: str) -> Figure:
         chosen = [row for row in rows if row.kind == kind]
         if not chosen:
             continue
-        data.append({
-            "type": "scatter", "mode": "markers", "x": [row.ratio for row in chosen],
-            "y": [row.label for row in chosen],
-            "marker": {"color": COLOURS[kind], "symbol": SYMBOLS[kind], "size": 9,
-                       "line": {"width": 1.6, "color": COLOURS[kind]}},
-            "error_x": {"type": "data", "symmetric": False, "thickness": 1.4, "width": 4, "color": COLOURS[kind],
-                        "array": [(row.high - row.ratio) if row.high is not None else 0 for row in chosen],
-                        "arrayminus": [(row.ratio - row.low) if row.low is not None else 0 for row in chosen]},
-            "text": [f"{row.label}: {figures.ratio(row.ratio)} {figures.interval(row.low, row.high)}"
-                     for row in chosen],
-            "hovertemplate": "%{text}<extra></extra>"})
-    shape = {"type": "line", "xref": "x", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1,
-             "line": {"color": "--line-strong", "width": 1, "dash": "dot"}}
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "x": [row.ratio for row in chosen],
+                "y": [row.label for row in chosen],
+                "marker": {
+                    "color": COLOURS[kind],
+                    "symbol": SYMBOLS[kind],
+                    "size": 9,
+                    "line": {"width": 1.6, "color": COLOURS[kind]},
+                },
+                "error_x": {
+                    "type": "data",
+                    "symmetric": False,
+                    "thickness": 1.4,
+                    "width": 4,
+                    "color": COLOURS[kind],
+                    "array": [(row.high - row.ratio) if row.high is not None else 0 for row in chosen],
+                    "arrayminus": [(row.ratio - row.low) if row.low is not None else 0 for row in chosen],
+                },
+                "text": [
+                    f"{row.label}: {figures.ratio(row.ratio)} {figures.interval(row.low, row.high)}" for row in chosen
+                ],
+                "hovertemplate": "%{text}<extra></extra>",
+            }
+        )
+    shape = {
+        "type": "line",
+        "xref": "x",
+        "x0": 1,
+        "x1": 1,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": "--line-strong", "width": 1, "dash": "dot"},
+    }
     order = [row.label for row in rows]
-    return {"data": data, "layout": layout({"title": {"text": title}, "ticksuffix": "×"},
-                                           {"type": "category", "categoryorder": "array", "categoryarray": order[::-1],
-                                            "showgrid": True}, right=24, shapes=[shape])}
+    return {
+        "data": data,
+        "layout": layout(
+            {"title": {"text": title}, "ticksuffix": "×"},
+            {"type": "category", "categoryorder": "array", "categoryarray": order[::-1], "showgrid": True},
+            right=24,
+            shapes=[shape],
+        ),
+    }

@@ -32,7 +32,9 @@ def meters(campaign: Campaign, rounds: Sequence[Round]) -> list[Meter]:
     if budget.get("rounds"):
         found.append(Meter("Rounds", len(charged), budget["rounds"], ""))
     if budget.get("evaluations"):
-        found.append(Meter("Evaluations", sum(one.verdict_id is not None for one in charged), budget["evaluations"], ""))
+        found.append(
+            Meter("Evaluations", sum(one.verdict_id is not None for one in charged), budget["evaluations"], "")
+        )
     if budget.get("seconds"):
         found.append(Meter("Time running", seconds_running(campaign), budget["seconds"], "s"))
     if budget.get("tokens"):

@@ -48,26 +48,45 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
     document = verdict.document if verdict else None
     ended = campaign.state in CAMPAIGN_ENDED
     return {
-        "campaign": campaign, "slot": slot, "sheet": sheet, "rounds": rounds, "ended": list(CAMPAIGN_ENDED),
-        "seconds": seconds_running(campaign), "meters": meters(campaign, rounds),
-        "weights": [(name, figures.decimal(value, 1)) for name, value in campaign.goal["objective"]["weights"].items() if value],
-        "goal_lines": as_toml(campaign.goal), "why_not": policies.may_run_campaigns(request.user, campaign.team),
+        "campaign": campaign,
+        "slot": slot,
+        "sheet": sheet,
+        "rounds": rounds,
+        "ended": list(CAMPAIGN_ENDED),
+        "seconds": seconds_running(campaign),
+        "meters": meters(campaign, rounds),
+        "weights": [
+            (name, figures.decimal(value, 1)) for name, value in campaign.goal["objective"]["weights"].items() if value
+        ],
+        "goal_lines": as_toml(campaign.goal),
+        "why_not": policies.may_run_campaigns(request.user, campaign.team),
         "why_not_review": policies.may_review(request.user, campaign.team),
-        "stepper": stepper_of(current_round(rounds), open_job), "jobs_ahead": jobs_ahead(open_job) if open_job else 0,
-        "incumbent": {"baseline": over_start(overall_of(verdict), verdict.against, campaign.start_kernel_id) if verdict else None,
-                      "champion": over(document, "champion")},
+        "stepper": stepper_of(current_round(rounds), open_job),
+        "jobs_ahead": jobs_ahead(open_job) if open_job else 0,
+        "incumbent": {
+            "baseline": over_start(overall_of(verdict), verdict.against, campaign.start_kernel_id) if verdict else None,
+            "champion": over(document, "champion"),
+        },
         "incumbent_round": next((one for one in rounds if verdict and one.verdict_id == verdict.pk), None),
-        "dry": rounds_without_gain(campaign, rounds), "options": plateau_options(campaign),
-        "points": shown, "references": lines, "log_axis": log_axis, "only": only,
+        "dry": rounds_without_gain(campaign, rounds),
+        "options": plateau_options(campaign),
+        "points": shown,
+        "references": lines,
+        "log_axis": log_axis,
+        "only": only,
         "figure": to_json(plots.speed_up(shown, lines, noise=sheet.noise if sheet else None, log_axis=log_axis)),
         "plot_says": plot_sentence(shown, lines),
         "hypotheses": hypothesis_rows(hypotheses_of(campaign), rounds),
         "may_edit_hypotheses": campaign.state == CampaignState.PAUSED
         and policies.may_run_campaigns(request.user, campaign.team) is None,
-        "log": [row for row in log_rows(rounds) if not only or row.round.comparison == "faster" or row.round.number == 0],
+        "log": [
+            row for row in log_rows(rounds) if not only or row.round.comparison == "faster" or row.round.number == 0
+        ],
         "request_open": ReviewRequest.objects.filter(campaign=campaign, state__in=REQUEST_OPEN).first(),
         "spot_checks": list(SpotCheck.objects.filter(campaign=campaign).select_related("round", "answered_by")),
-        "digest": fact_rows(slot.hardware.facts), "stream": not ended or None, **feed(request, campaign),
+        "digest": fact_rows(slot.hardware.facts),
+        "stream": not ended or None,
+        **feed(request, campaign),
     }
 
 
@@ -86,9 +105,14 @@ def feed(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     last = head(campaign.stream)
     everything = request.GET.get("events") == "all"
     events = last_events(campaign.stream, last if everything else FEED) if last else []
-    return {"head": last, "more_events": last > len(events), "events": [
-        {"seq": event.seq, "at": event.at, "kind": event.kind, "text": sentence(event.kind, event.data)}
-        for event in reversed(events)]}
+    return {
+        "head": last,
+        "more_events": last > len(events),
+        "events": [
+            {"seq": event.seq, "at": event.at, "kind": event.kind, "text": sentence(event.kind, event.data)}
+            for event in reversed(events)
+        ],
+    }
 
 
 def rounds_without_gain(campaign: Campaign, rounds: list[Round]) -> tuple[int, int]:
@@ -107,9 +131,11 @@ def plateau_options(campaign: Campaign) -> list[dict[str, Any]]:
     for value in campaign.options:
         word, means = OPTIONS.get(value, (value.replace("_", " "), ""))
         if value == "raise_grant":
-            higher = TIERS[TIERS.index(campaign.grant) + 1:]
-            found += [{"value": f"{value}:{tier}", "word": f"{word} to {tier}", "means": means, "default": False}
-                      for tier in higher]
+            higher = TIERS[TIERS.index(campaign.grant) + 1 :]
+            found += [
+                {"value": f"{value}:{tier}", "word": f"{word} to {tier}", "means": means, "default": False}
+                for tier in higher
+            ]
         else:
             found.append({"value": value, "word": word, "means": means, "default": value == "finish"})
     return sorted(found, key=lambda option: not option["default"])
@@ -122,5 +148,6 @@ def plot_sentence(shown: list[plots.RoundPoint], lines: list[plots.Reference]) -
         return "No round was timed yet."
     number, ratio = steps[-1]
     others = ", ".join(f"{line.label} {figures.ratio(line.ratio)}" for line in lines)
-    return (f"The incumbent stands at {figures.ratio(ratio)} since round {number}, after {len(shown)} rounds."
-            + (f" {others}." if others else ""))
+    return f"The incumbent stands at {figures.ratio(ratio)} since round {number}, after {len(shown)} rounds." + (
+        f" {others}." if others else ""
+    )

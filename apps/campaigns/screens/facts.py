@@ -13,8 +13,11 @@ NOT_SHOWN = {"version", "name"}
 
 def fact_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(name, value) of every fact that is known, nested ones as ``a, b``."""
-    return [(words(key), text) for key, value in (facts or {}).items()
-            if key not in NOT_SHOWN and (text := value_text(key, value))]
+    return [
+        (words(key), text)
+        for key, value in (facts or {}).items()
+        if key not in NOT_SHOWN and (text := value_text(key, value))
+    ]
 
 
 def words(key: str) -> str:
@@ -36,7 +39,9 @@ def value_text(key: str, value: Any) -> str:
                 return write(value)
         return figures.decimal(value, 0 if float(value).is_integer() else 2)
     if isinstance(value, Mapping):
-        return ", ".join(f"{words(name).lower()} {text}" for name, one in value.items() if (text := value_text(name, one)))
+        return ", ".join(
+            f"{words(name).lower()} {text}" for name, one in value.items() if (text := value_text(name, one))
+        )
     if isinstance(value, (list, tuple)):
         texts = [text for one in value if (text := value_text(key, one))]
         return " ".join(texts) if any(text.endswith(".") for text in texts) else ", ".join(texts)

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import F, Max, QuerySet
+from django.db.models import Max, QuerySet
 
 from apps.campaigns.choices import JobState
 from apps.campaigns.models import Campaign, Job, Round
 from apps.campaigns.screens.budget import largest_share
 from apps.core import figures
+from apps.kernels.models import Verdict
 from apps.kernels.screens.verdicts import over_start
-
-TIMING = "incumbent_verdict__document__timing"
+from apps.teams.selectors import teams_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class CampaignRow:
     history: list[float]
     low: float | None
     high: float | None
+    environment_class: str
 
     @property
     def history_text(self) -> str:
@@ -53,28 +54,52 @@ class CampaignRow:
         return f"{progress['done']} of {progress['total']}" if progress.get("total") else ""
 
 
-def light(campaigns: QuerySet[Campaign]) -> QuerySet[Campaign]:
-    """The campaigns with the figures of lists, their documents left in the database."""
-    return campaigns.defer("incumbent_verdict__document").annotate(
-        last_round=Max("rounds__number"), overall=F(f"{TIMING}__overall"), shapes=F(f"{TIMING}__shapes"))
+def light(user: Any) -> QuerySet[Campaign]:
+    """Campaigns of the user's teams for lists, newest first; verdict documents stay in the database."""
+    return (
+        Campaign.objects.filter(team__in=teams_of(user))
+        .select_related("team", "slot__operator", "slot__hardware", "started_by")
+        .order_by("-id")
+    )
 
 
 def rows(campaigns: Iterable[Campaign], *, history: bool = False) -> list[CampaignRow]:
-    """Rows of campaigns from ``light``; ``history`` adds the sparklines (one query over their rounds)."""
+    """Rows of campaigns in the given order, by a fixed number of queries; ``history`` adds the sparklines."""
     listed = list(campaigns)
-    jobs = {job.campaign_id: job for job in Job.objects.filter(
-        campaign__in=listed, state__in=(JobState.QUEUED, JobState.LEASED)).defer("request")}
+    open_jobs = Job.objects.filter(campaign__in=listed, state__in=(JobState.QUEUED, JobState.LEASED)).defer("request")
+    jobs = {job.campaign_id: job for job in open_jobs}
+    last = dict(Round.objects.filter(campaign__in=listed).order_by().values_list("campaign").annotate(Max("number")))
+    timings = timings_of(listed)
     lines = histories(listed) if history else {}
     found = []
     for campaign in listed:
-        extra: Any = campaign
-        verdict = campaign.incumbent_verdict
-        ratio = over_start(extra.overall, verdict.against if verdict else {}, campaign.start_kernel_id) or {}
-        found.append(CampaignRow(
-            campaign, extra.last_round, ratio.get("ratio"), roof_of(extra.shapes), campaign.goal["stop"]["roof_share"],
-            largest_share(campaign, extra.last_round or 0), jobs.get(campaign.pk), lines.get(campaign.pk, []),
-            ratio.get("low"), ratio.get("high")))
+        overall, shapes, against, klass = timings.get(campaign.incumbent_verdict_id or 0, ({}, [], {}, ""))
+        ratio = over_start(overall, against, campaign.start_kernel_id) or {}
+        number = last.get(campaign.pk)
+        found.append(
+            CampaignRow(
+                campaign=campaign,
+                round=number,
+                over_baseline=ratio.get("ratio"),
+                roof=roof_of(shapes),
+                stop_roof=campaign.goal["stop"]["roof_share"],
+                budget=largest_share(campaign, number or 0),
+                job=jobs.get(campaign.pk),
+                history=lines.get(campaign.pk, []),
+                low=ratio.get("low"),
+                high=ratio.get("high"),
+                environment_class=klass,
+            )
+        )
     return found
+
+
+def timings_of(campaigns: Iterable[Campaign]) -> dict[int, tuple[Any, Any, Any, str]]:
+    """(overall ratios, shapes, digests of the opponents, environment class) of the incumbents' verdicts."""
+    values = Verdict.objects.filter(pk__in=[row.incumbent_verdict_id for row in campaigns]).values_list(
+        "pk", "document__timing__overall", "document__timing__shapes", "against", "environment_class"
+    )
+    return {pk: (overall, shapes, against, klass) for pk, overall, shapes, against, klass in values}
 
 
 def roof_of(shapes: list[dict[str, Any]] | None) -> float | None:
@@ -88,8 +113,11 @@ def histories(campaigns: list[Campaign]) -> dict[int, list[float]]:
     """The incumbent's speed-up over round 0 by round, from the sessions that measured it."""
     found: dict[int, list[float]] = {}
     starts = {campaign.pk: campaign.start_kernel_id for campaign in campaigns}
-    values = Round.objects.filter(campaign__in=campaigns, state="concluded").order_by("campaign_id", "number").values_list(
-        "campaign_id", "number", "comparison", "verdict__document__timing__overall", "verdict__against")
+    values = (
+        Round.objects.filter(campaign__in=campaigns, state="concluded")
+        .order_by("campaign_id", "number")
+        .values_list("campaign_id", "number", "comparison", "verdict__document__timing__overall", "verdict__against")
+    )
     for campaign, number, comparison, overall, against in values:
         line = found.setdefault(campaign, [])
         if number == 0:

@@ -32,15 +32,25 @@ def round_context(request: HttpRequest, campaign: Campaign, one: Round) -> dict[
             pins.setdefault(finding["line"], []).append({"kind": "finding", **finding})
     diff = None
     if one.kernel is not None:
-        diff = split_diff(text_of(one.base) if one.base_id != one.kernel_id else text_of(one.kernel), text_of(one.kernel),
-                          new_pins=pins)
+        diff = split_diff(
+            text_of(one.base) if one.base_id != one.kernel_id else text_of(one.kernel),
+            text_of(one.kernel),
+            new_pins=pins,
+        )
     numbers = list(Round.objects.filter(campaign=campaign).order_by("number").values_list("number", flat=True))
     place = numbers.index(one.number)
     return {
-        "campaign": campaign, "round": one, "sheet": sheet, "stepper": stepper_of(one, job), "diff": diff,
-        "findings": findings_of(one.verdict.document if one.verdict else None), "claim": claim_of(one),
-        "entry": one.entry or {}, "previous": numbers[place - 1] if place else None,
-        "next": numbers[place + 1] if place + 1 < len(numbers) else None, "baseline": one.number == 0,
+        "campaign": campaign,
+        "round": one,
+        "sheet": sheet,
+        "stepper": stepper_of(one, job),
+        "diff": diff,
+        "findings": findings_of(one.verdict.document if one.verdict else None),
+        "claim": claim_of(one),
+        "entry": one.entry or {},
+        "previous": numbers[place - 1] if place else None,
+        "next": numbers[place + 1] if place + 1 < len(numbers) else None,
+        "baseline": one.number == 0,
         "figure": to_json(distribution(sheet.sides, sheet.role_word)) if sheet and sheet.sides else None,
         "stream": None,
     }

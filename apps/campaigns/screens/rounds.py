@@ -43,8 +43,16 @@ def log_rows(rounds: Iterable[Round]) -> list[LogRow]:
     rows = []
     for one in rounds:
         entry = one.entry or {}
-        rows.append(LogRow(one, entry, entry.get("performance_change"), entry.get("agent_claim") or claim_of(one),
-                           bool(entry.get("claim_contradicted")), one.state in OPEN))
+        rows.append(
+            LogRow(
+                one,
+                entry,
+                entry.get("performance_change"),
+                entry.get("agent_claim") or claim_of(one),
+                bool(entry.get("claim_contradicted")),
+                one.state in OPEN,
+            )
+        )
     return rows
 
 
@@ -70,10 +78,16 @@ def points(rounds: Iterable[Round], start: str | None) -> list[RoundPoint]:
         kind = kind_of(one)
         if kind == "open":
             continue
-        ratio = BASELINE if one.number == 0 and kind == "accepted" else over_start(
-            overall_of(one.verdict), one.verdict.against if one.verdict else {}, start)
-        word = words.mark("comparison", one.comparison).word if one.comparison not in ("", "none") else (
-            words.mark("outcome", one.outcome or one.state).word)
+        ratio = (
+            BASELINE
+            if one.number == 0 and kind == "accepted"
+            else over_start(overall_of(one.verdict), one.verdict.against if one.verdict else {}, start)
+        )
+        word = (
+            words.mark("comparison", one.comparison).word
+            if one.comparison not in ("", "none")
+            else (words.mark("outcome", one.outcome or one.state).word)
+        )
         if ratio is None:
             found.append(RoundPoint(one.number, "refused", None, None, None, word))
         else:

@@ -48,12 +48,18 @@ def stepper_of(one: Round | None, job: Job | None) -> Stepper | None:
     """Steps of a round: thinking, then the stages of its job, or those of its verdict once it is there."""
     if one is None:
         return None
-    thinking = Step("agent thinks", "on" if one.state == RoundState.THINKING else "done",
-                    figures.duration(figures.age_seconds(one.state_since)) if one.state == RoundState.THINKING else "")
+    thinking = Step(
+        "agent thinks",
+        "on" if one.state == RoundState.THINKING else "done",
+        figures.duration(figures.age_seconds(one.state_since)) if one.state == RoundState.THINKING else "",
+    )
     if one.verdict is not None:
         return Stepper(one, job, [thinking, *verdict_steps(one)], "")
-    steps = job_steps(job) if job is not None and job.state in (JobState.QUEUED, JobState.LEASED) else [
-        Step(name, "", "") for name in STAGES]
+    steps = (
+        job_steps(job)
+        if job is not None and job.state in (JobState.QUEUED, JobState.LEASED)
+        else [Step(name, "", "") for name in STAGES]
+    )
     return Stepper(one, job, [thinking, *steps], (job.progress or {}).get("text", "") if job else "")
 
 
@@ -62,7 +68,9 @@ def verdict_steps(one: Round) -> list[Step]:
     assert one.verdict is not None
     steps = []
     for row in sheet(one.verdict.document).stages:
-        clock = figures.duration(row.seconds) if row.seconds is not None else ("not reached" if row.state == "" else "off")
+        clock = (
+            figures.duration(row.seconds) if row.seconds is not None else ("not reached" if row.state == "" else "off")
+        )
         steps.append(Step(row.name, row.state, clock))
     return steps
 

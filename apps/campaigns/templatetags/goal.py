@@ -44,9 +44,18 @@ def number_field(form: GoalForm, name: str, label: str, unit: str, hint: str) ->
     """A labelled number with its unit, hint and error."""
     identity = field_id(name)
     return format_html(
-        '<div class="field"><label for="{0}">{1}</label><div class="unit"><input type="text" inputmode="decimal" id="{0}" '
-        'name="{2}" value="{3}"{4}><span>{5}</span></div>{6}<p class="hint" id="{0}-hint">{7}</p></div>',
-        identity, label, name, form.values.get(name, ""), describing(form, name), unit, field_note(form, name), hint)
+        '<div class="field"><label for="{0}">{1}</label><div class="unit">'
+        '<input type="text" inputmode="decimal" id="{0}" name="{2}" value="{3}"{4}><span>{5}</span></div>'
+        '{6}<p class="hint" id="{0}-hint">{7}</p></div>',
+        identity,
+        label,
+        name,
+        form.values.get(name, ""),
+        describing(form, name),
+        unit,
+        field_note(form, name),
+        hint,
+    )
 
 
 @register.simple_tag
@@ -56,7 +65,14 @@ def text_field(form: GoalForm, name: str, label: str, hint: str) -> SafeString:
     return format_html(
         '<div class="field"><label for="{0}">{1}</label><input type="text" id="{0}" name="{2}" value="{3}"{4}>{5}'
         '<p class="hint" id="{0}-hint">{6}</p></div>',
-        identity, label, name, form.values.get(name, ""), describing(form, name), field_note(form, name), hint)
+        identity,
+        label,
+        name,
+        form.values.get(name, ""),
+        describing(form, name),
+        field_note(form, name),
+        hint,
+    )
 
 
 @register.simple_tag
@@ -67,9 +83,14 @@ def toml_lines(lines: list[tuple[str, str]], bad: set[str]) -> SafeString:
     def wrong(key: str) -> bool:
         return bool(key) and any(key in (one, f"objective.weights.{one}") or one.startswith(f"{key}.") for one in keys)
 
-    return format_html_join("\n", "{}", (
-        (format_html('<span class="oops">{}</span>', toml_line(text)) if wrong(key) else toml_line(text),)
-        for key, text in lines))
+    return format_html_join(
+        "\n",
+        "{}",
+        (
+            (format_html('<span class="oops">{}</span>', toml_line(text)) if wrong(key) else toml_line(text),)
+            for key, text in lines
+        ),
+    )
 
 
 def toml_line(text: str) -> SafeString:

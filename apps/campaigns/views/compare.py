@@ -6,7 +6,6 @@ from django.http import HttpRequest, HttpResponse
 
 from apps.campaigns import plots
 from apps.campaigns.screens import listing
-from apps.campaigns.selectors import campaigns_for
 from apps.core.paging import page, show
 from apps.core.plotting import to_json
 
@@ -17,16 +16,26 @@ MOST = 4
 def compare(request: HttpRequest) -> HttpResponse:
     """``?ids=3,5``: up to four campaigns side by side; without ids the choice of them."""
     asked = [int(text) for text in ",".join(request.GET.getlist("ids")).split(",") if text.strip().isdigit()][:MOST]
-    found = {row.campaign.pk: row for row in listing.rows(
-        listing.light(campaigns_for(request.user).filter(pk__in=asked)), history=True)}
+    found = {
+        row.campaign.pk: row for row in listing.rows(listing.light(request.user).filter(pk__in=asked), history=True)
+    }
     rows = [found[pk] for pk in asked if pk in found]
     series = [(f"C-{row.campaign.pk} {row.campaign.agent_kind}", steps(row.history)) for row in rows]
     slots = {row.campaign.slot_id for row in rows}
-    classes = {row.campaign.incumbent_verdict.environment_class for row in rows if row.campaign.incumbent_verdict}
-    return show(request, "campaigns/compare.html", {
-        "rows": rows, "figure": to_json(plots.comparison(series)) if any(line for _, line in series) else None,
-        "series": [(row, steps(row.history)) for row in rows], "same_slot": len(slots) < 2, "same_class": len(classes) < 2,
-        "others": [row for row in campaigns_for(request.user)[:100] if row.pk not in found], "ids": asked})
+    classes = {row.environment_class for row in rows if row.environment_class}
+    return show(
+        request,
+        "campaigns/compare.html",
+        {
+            "rows": rows,
+            "figure": to_json(plots.comparison(series)) if any(line for _, line in series) else None,
+            "series": [(row, steps(row.history)) for row in rows],
+            "same_slot": len(slots) < 2,
+            "same_class": len(classes) < 2,
+            "others": [row for row in listing.light(request.user)[:100] if row.pk not in found],
+            "ids": asked,
+        },
+    )
 
 
 def steps(history: list[float]) -> list[tuple[int, float]]:

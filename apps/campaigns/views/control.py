@@ -40,20 +40,43 @@ def edit_hypotheses(request: HttpRequest, campaign: Campaign) -> None:
             try:
                 gain = float(typed) / 100
             except ValueError as error:
-                raise Invalid(f"'{typed}' is not a number of per cent. Nothing was changed.", key=f"gain.{row.key}") from error
-        kept.append({"id": row.key, "direction": row.direction, "function": row.function, "evidence": row.evidence,
-                     "text": request.POST.get(f"text.{row.key}", row.text).strip() or row.text, "expected_gain": gain})
+                raise Invalid(
+                    f"'{typed}' is not a number of per cent. Nothing was changed.", key=f"gain.{row.key}"
+                ) from error
+        kept.append(
+            {
+                "id": row.key,
+                "direction": row.direction,
+                "function": row.function,
+                "evidence": row.evidence,
+                "text": request.POST.get(f"text.{row.key}", row.text).strip() or row.text,
+                "expected_gain": gain,
+            }
+        )
     services.hypotheses_edit(campaign=campaign, person=request.user, hypotheses=kept)
 
 
 ACTIONS: dict[str, tuple[str, Action]] = {
-    "start": ("Started: round 0 measures the baseline first.",
-              lambda request, row: services.campaign_start(campaign=row, person=request.user)),
-    "pause": ("Paused. What is being measured may end; nothing new begins.", lambda request, row: services.campaign_pause(
-        campaign=row, person=request.user, reason=request.POST.get("reason", ""))),
-    "resume": ("The campaign goes on.", lambda request, row: services.campaign_resume(campaign=row, person=request.user)),
-    "stop": ("Stopped. Everything measured stays.", lambda request, row: services.campaign_stop(
-        campaign=row, person=request.user, reason=request.POST.get("reason", ""))),
+    "start": (
+        "Started: round 0 measures the baseline first.",
+        lambda request, row: services.campaign_start(campaign=row, person=request.user),
+    ),
+    "pause": (
+        "Paused. What is being measured may end; nothing new begins.",
+        lambda request, row: services.campaign_pause(
+            campaign=row, person=request.user, reason=request.POST.get("reason", "")
+        ),
+    ),
+    "resume": (
+        "The campaign goes on.",
+        lambda request, row: services.campaign_resume(campaign=row, person=request.user),
+    ),
+    "stop": (
+        "Stopped. Everything measured stays.",
+        lambda request, row: services.campaign_stop(
+            campaign=row, person=request.user, reason=request.POST.get("reason", "")
+        ),
+    ),
     "choose": ("Your choice is recorded.", choose),
     "hypotheses": ("The hypotheses are saved.", edit_hypotheses),
 }
@@ -74,9 +97,19 @@ def act_on(request: HttpRequest, pk: int, action: str) -> HttpResponse:
 @require_POST
 def answer_spot_check(request: HttpRequest, pk: int) -> HttpResponse:
     """A reviewer's answer to a spot check."""
-    check = SpotCheck.objects.select_related("campaign").filter(pk=pk, campaign__team__in=teams_of(request.user)).first()
+    check = (
+        SpotCheck.objects.select_related("campaign").filter(pk=pk, campaign__team__in=teams_of(request.user)).first()
+    )
     if check is None:
         raise NotFound("There is no such spot check in your teams.")
-    return act(request, "The spot check is answered.", lambda: reviews.spot_check_answer(
-        check=check, person=request.user, concern=bool(request.POST.get("concern")),
-        comment=request.POST.get("comment", "")), to=reverse("campaign", args=[check.campaign_id]))
+    return act(
+        request,
+        "The spot check is answered.",
+        lambda: reviews.spot_check_answer(
+            check=check,
+            person=request.user,
+            concern=bool(request.POST.get("concern")),
+            comment=request.POST.get("comment", ""),
+        ),
+        to=reverse("campaign", args=[check.campaign_id]),
+    )

@@ -10,8 +10,21 @@ from django.http import Http404, HttpRequest, HttpResponse
 from apps.campaigns.selectors import campaign_for, log_of
 from apps.core.paging import page
 
-COLUMNS = ("round", "direction", "hypothesis", "expected_gain", "change_summary", "step_tier", "outcome",
-           "performance_change", "limits_passed", "conclusion", "agent_claim", "claim_contradicted", "do_not_repeat")
+COLUMNS = (
+    "round",
+    "direction",
+    "hypothesis",
+    "expected_gain",
+    "change_summary",
+    "step_tier",
+    "outcome",
+    "performance_change",
+    "limits_passed",
+    "conclusion",
+    "agent_claim",
+    "claim_contradicted",
+    "do_not_repeat",
+)
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 
 

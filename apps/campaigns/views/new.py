@@ -33,8 +33,12 @@ def operator_asked(name: str) -> Any:
 def choices(facts: Any, backend: str) -> dict[str, list[Any]]:
     """What the selects offer for an operator and backend."""
     hardware = [row for row in Hardware.objects.all() if not row.backends or backend in row.backends]
-    return {"operators": list(api.operators()), "backends": list(facts.backends), "hardware": hardware,
-            "workloads": [one for one in facts.workloads if backend in one.shapes]}
+    return {
+        "operators": list(api.operators()),
+        "backends": list(facts.backends),
+        "hardware": hardware,
+        "workloads": [one for one in facts.workloads if backend in one.shapes],
+    }
 
 
 def pick(given: str, offered: list[str]) -> str:
@@ -50,8 +54,10 @@ def form_of(request: HttpRequest) -> tuple[Any, goal_form.GoalForm, dict[str, li
     facts = operator_asked(asked)
     backend = pick(data.get("backend") or (source.goal["backend"] if source else "numba"), list(facts.backends))
     offered = choices(facts, backend)
-    hardware = pick(data.get("hardware") or (source.goal["hardware"] if source else default_hardware(backend)),
-                    [row.name for row in offered["hardware"]] or [default_hardware(backend)])
+    hardware = pick(
+        data.get("hardware") or (source.goal["hardware"] if source else default_hardware(backend)),
+        [row.name for row in offered["hardware"]] or [default_hardware(backend)],
+    )
     workload = pick(data.get("workload", ""), [one.name for one in offered["workloads"]])
     if request.method == "POST":
         posted = request.POST.copy()
@@ -96,11 +102,20 @@ def context(request: HttpRequest, team: Team | None) -> dict[str, Any]:
     facts, form, offered = form_of(request)
     hardware = next((row for row in offered["hardware"] if row.name == form.values["hardware"]), None)
     return {
-        "facts": facts, "form": form, "offered": offered, "origin": origin_of(request), "kernel": kernel_of(request),
-        "tunables": [(one, form.values.get(f"adjustable.{one['key']}.low"), form.values.get(f"adjustable.{one['key']}.high"))
-                     for one in goal_form.tunables_of(facts, form.values["backend"])],
-        "optional_prohibitions": goal_form.OPTIONAL_PROHIBITIONS, "device": fact_rows(hardware.facts) if hardware else [],
-        "lines": goal_form.as_toml(form.document), "bad_keys": set(form.errors), "team": team,
+        "facts": facts,
+        "form": form,
+        "offered": offered,
+        "origin": origin_of(request),
+        "kernel": kernel_of(request),
+        "tunables": [
+            (one, form.values.get(f"adjustable.{one['key']}.low"), form.values.get(f"adjustable.{one['key']}.high"))
+            for one in goal_form.tunables_of(facts, form.values["backend"])
+        ],
+        "optional_prohibitions": goal_form.OPTIONAL_PROHIBITIONS,
+        "device": fact_rows(hardware.facts) if hardware else [],
+        "lines": goal_form.as_toml(form.document),
+        "bad_keys": set(form.errors),
+        "team": team,
         "why_not": policies.may_run_campaigns(request.user, team) if team else "You are in no team yet.",
         "stream": None,
     }
@@ -133,11 +148,13 @@ def make(request: HttpRequest, team: Team, shown: dict[str, Any]) -> Campaign:
     """Create the campaign or the fork, and start it."""
     goal, name = shown["form"].document, shown["form"].values.get("name", "")
     if shown["origin"] is not None:
-        made = services.campaign_fork(campaign=shown["origin"], person=request.user, goal=goal, kernel=shown["kernel"],
-                                      name=name)
+        made = services.campaign_fork(
+            campaign=shown["origin"], person=request.user, goal=goal, kernel=shown["kernel"], name=name
+        )
     else:
-        made = services.campaign_create(team=team, person=request.user, goal=goal, name=name,
-                                        start_kernel=shown["kernel"])
+        made = services.campaign_create(
+            team=team, person=request.user, goal=goal, name=name, start_kernel=shown["kernel"]
+        )
     if "draft" in request.POST:
         messages.success(request, "Saved as a draft. Start it when you are ready.")
         return made

@@ -16,17 +16,39 @@ ESCAPES = {ord("<"): "\\u003C", ord(">"): "\\u003E", ord("&"): "\\u0026"}
 def layout(x: Figure, y: Figure, *, right: int = 130, **more: Any) -> Figure:
     """A calm layout with room at the right for the labels of lines; no legend, the page has its own."""
     return {
-        "margin": {"l": 48, "r": right, "t": 8, "b": 44}, "showlegend": False, "hovermode": "closest",
-        "xaxis": {"zeroline": False, **x}, "yaxis": {"zeroline": False, **y}, **more,
+        "margin": {"l": 48, "r": right, "t": 8, "b": 44},
+        "showlegend": False,
+        "hovermode": "closest",
+        "xaxis": {"zeroline": False, **x},
+        "yaxis": {"zeroline": False, **y},
+        **more,
     }
 
 
 def horizontal_line(value: float, text: str, colour: str, dash: str = "solid") -> tuple[Figure, Figure]:
     """A line over the whole width as a shape, and its label at the right end as an annotation."""
-    shape = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": value, "y1": value,
-             "line": {"color": colour, "width": 1.5, "dash": dash}}
-    label = {"xref": "paper", "x": 1, "xanchor": "left", "yref": "y", "y": value, "yanchor": "middle",
-             "text": text, "showarrow": False, "font": {"color": colour, "size": 11}, "xshift": 6}
+    shape = {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "yref": "y",
+        "y0": value,
+        "y1": value,
+        "line": {"color": colour, "width": 1.5, "dash": dash},
+    }
+    label = {
+        "xref": "paper",
+        "x": 1,
+        "xanchor": "left",
+        "yref": "y",
+        "y": value,
+        "yanchor": "middle",
+        "text": text,
+        "showarrow": False,
+        "font": {"color": colour, "size": 11},
+        "xshift": 6,
+    }
     return shape, label
 
 

@@ -8,8 +8,19 @@ from typing import Any
 
 from django.conf import settings
 
-STATES = {"ok": "ok", "passed": "ok", "pass": "ok", "note": "note", "info": "note", "warning": "warning", "warn": "warning",
-          "gap": "warning", "error": "error", "fail": "error", "failed": "error"}
+STATES = {
+    "ok": "ok",
+    "passed": "ok",
+    "pass": "ok",
+    "note": "note",
+    "info": "note",
+    "warning": "warning",
+    "warn": "warning",
+    "gap": "warning",
+    "error": "error",
+    "fail": "error",
+    "failed": "error",
+}
 
 
 def doctor_rows() -> list[dict[str, Any]]:
@@ -20,8 +31,17 @@ def doctor_rows() -> list[dict[str, Any]]:
     except (OSError, ValueError):
         return []
     rows = report.get("checks", []) if isinstance(report, dict) else report
-    return [{"name": row.get("name", ""), "state": state_of(row), "text": row.get("text") or row.get("found", ""),
-             "means": row.get("means", ""), "remedy": row.get("remedy", "")} for row in rows if isinstance(row, dict)]
+    return [
+        {
+            "name": row.get("name", ""),
+            "state": state_of(row),
+            "text": row.get("text") or row.get("found", ""),
+            "means": row.get("means", ""),
+            "remedy": row.get("remedy", ""),
+        }
+        for row in rows
+        if isinstance(row, dict)
+    ]
 
 
 def state_of(row: dict[str, Any]) -> str:

@@ -11,13 +11,15 @@ from apps.campaigns.choices import CampaignState, JobState
 from apps.campaigns.jobs.selectors import workers
 from apps.campaigns.jobs.workers import selftest_gap
 from apps.campaigns.models import Campaign, Job
-from apps.reviews.choices import REQUEST_OPEN
 from apps.reviews import triggers
+from apps.reviews.choices import REQUEST_OPEN
 from apps.reviews.models import ReviewRequest
 
 CHILDREN = {"engine": "The engine", "evalworker": "The evaluation worker"}
-MEANS = {"engine": "Campaigns stand still; nothing is lost.",
-         "evalworker": "Candidates wait in the queue; nothing is lost and nothing is charged."}
+MEANS = {
+    "engine": "Campaigns stand still; nothing is lost.",
+    "evalworker": "Candidates wait in the queue; nothing is lost and nothing is charged.",
+}
 
 
 def promotions_blocked() -> list[str]:
@@ -25,14 +27,18 @@ def promotions_blocked() -> list[str]:
     found = []
     gone = triggers.missing()
     if gone:
-        found.append(f"{len(gone)} of the database's own guards are missing or altered. Run `python manage.py migrate`.")
+        found.append(
+            f"{len(gone)} of the database's own guards are missing or altered. Run `python manage.py migrate`."
+        )
     evaluators = [status.worker for status in workers() if status.up and status.worker.kind == "evalworker"]
     if not evaluators:
         return [*found, "No evaluation worker is up, so nothing can be verified before a promotion."]
     for worker in evaluators:
         if (worker.isolation or 0) < settings.REQUIRED_ISOLATION:
-            found.append(f"On {worker.hardware} isolation level {worker.isolation or 0} was proved; "
-                         f"{settings.REQUIRED_ISOLATION} is needed.")
+            found.append(
+                f"On {worker.hardware} isolation level {worker.isolation or 0} was proved; "
+                f"{settings.REQUIRED_ISOLATION} is needed."
+            )
         for backend, environment in (worker.environment or {}).items():
             gap = selftest_gap(environment.get("class", ""), worker.isolation or 0, backend)
             if gap:
@@ -62,8 +68,17 @@ def banners() -> list[Banner]:
         seen[kind] = seen.get(kind, False) or status.up
     for kind, name in CHILDREN.items():
         if seen.get(kind) is False:
-            found.append(Banner("bad", "server", f"{name} is down", f"{name} is down.", MEANS[kind] + " The server starts it "
-                                "again by itself.", "/system/", "System"))
+            found.append(
+                Banner(
+                    "bad",
+                    "server",
+                    f"{name} is down",
+                    f"{name} is down.",
+                    MEANS[kind] + " The server starts it again by itself.",
+                    "/system/",
+                    "System",
+                )
+            )
     blocked = promotions_blocked()
     if blocked and not found:
         found.append(Banner("warn", "shield", "Promotions wait", "Promotions wait.", blocked[0], "/system/", "Why"))

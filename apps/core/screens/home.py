@@ -14,7 +14,6 @@ from apps.campaigns.jobs.selectors import selftests, workers
 from apps.campaigns.models import Campaign, Job
 from apps.campaigns.screens import listing
 from apps.campaigns.screens.detail import plateau_options
-from apps.campaigns.selectors import campaigns_for
 from apps.core.screens.health import promotions_blocked
 from apps.kernels.models import Promotion
 from apps.reviews.screens.inbox import row_of
@@ -31,28 +30,43 @@ def home_context(request: HttpRequest, team: Team | None) -> dict[str, Any]:
     """The whole page."""
     user: Any = request.user
     waiting = inbox_for(user)
-    active = campaigns_for(user).filter(state__in=CAMPAIGN_ACTIVE)
-    rows = listing.rows(listing.light(active)[:SHOWN], history=True)
+    active = listing.light(user).filter(state__in=CAMPAIGN_ACTIVE)
+    rows = listing.rows(active[:SHOWN], history=True)
     since = user.last_looked_at or timezone.now() - timedelta(days=7)
     week = timezone.now() - timedelta(days=7)
     promotions = Promotion.objects.filter(slot__team__in=teams_of(user))
     queue = Job.objects.filter(state__in=(JobState.QUEUED, JobState.LEASED))
     recent = promotions.select_related("slot__operator", "slot__hardware", "kernel", "by", "request", "verdict")
     return {
-        "mine": [row_of(one, user) for one in waiting], "oldest": min((one.opened_at for one in waiting), default=None),
-        "rows": rows, "total": active.count(), "with_history": True, "all_campaigns": campaigns_for(user).count(),
-        "asking": [{"campaign": row, "options": plateau_options(row), "why_not": policies.may_run_campaigns(user, row.team)}
-                   for row in active.filter(state=CampaignState.PLATEAU)[:3]],
-        "plateaus": active.filter(state=CampaignState.PLATEAU).count(), "since": since, "changed": changed(user, since),
+        "mine": [row_of(one, user) for one in waiting],
+        "oldest": min((one.opened_at for one in waiting), default=None),
+        "rows": rows,
+        "total": active.count(),
+        "with_history": True,
+        "all_campaigns": listing.light(user).count(),
+        "asking": [
+            {"campaign": row, "options": plateau_options(row), "why_not": policies.may_run_campaigns(user, row.team)}
+            for row in active.filter(state=CampaignState.PLATEAU)[:3]
+        ],
+        "plateaus": active.filter(state=CampaignState.PLATEAU).count(),
+        "since": since,
+        "changed": changed(user, since),
         "week": promotions.filter(at__gte=week).aggregate(
-            all=Count("pk", filter=~Q(kind="rollback")), auto=Count("pk", filter=Q(kind="auto")),
-            rollbacks=Count("pk", filter=Q(kind="rollback"))),
-        "queue": queue.filter(state=JobState.QUEUED).count(), "running_jobs": queue.filter(state=JobState.LEASED).count(),
+            all=Count("pk", filter=~Q(kind="rollback")),
+            auto=Count("pk", filter=Q(kind="auto")),
+            rollbacks=Count("pk", filter=Q(kind="rollback")),
+        ),
+        "queue": queue.filter(state=JobState.QUEUED).count(),
+        "running_jobs": queue.filter(state=JobState.LEASED).count(),
         "promotions": [promotion_row(one) for one in recent.prefetch_related("request__decisions__user")[:6]],
-        "selftest": next(iter(selftests()), None), "blocked": promotions_blocked(), "workers": workers(), "team": team,
+        "selftest": next(iter(selftests()), None),
+        "blocked": promotions_blocked(),
+        "workers": workers(),
+        "team": team,
         "grants": list(grants_announced(user, week)[:5]),
         "why_not_run": policies.may_run_campaigns(user, team) if team else "You are in no team yet.",
-        "stream": True if team else None, "stream_head": head(team.stream) if team else 0,
+        "stream": True if team else None,
+        "stream_head": head(team.stream) if team else 0,
         "open_others": requests_for(user).filter(state__in=("open", "approved", "verifying")).count() - len(waiting),
     }
 
@@ -62,8 +76,11 @@ def changed(user: Any, since: Any) -> dict[str, int]:
     teams = teams_of(user)
     promotions = Promotion.objects.filter(slot__team__in=teams, at__gte=since)
     return {
-        "promotions": promotions.exclude(kind="rollback").count(), "rollbacks": promotions.filter(kind="rollback").count(),
-        "rounds": Campaign.objects.filter(team__in=teams, rounds__ended_at__gte=since).aggregate(n=Count("rounds"))["n"],
+        "promotions": promotions.exclude(kind="rollback").count(),
+        "rollbacks": promotions.filter(kind="rollback").count(),
+        "rounds": Campaign.objects.filter(team__in=teams, rounds__ended_at__gte=since).aggregate(n=Count("rounds"))[
+            "n"
+        ],
     }
 
 

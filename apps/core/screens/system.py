@@ -28,17 +28,25 @@ def system_context(request: HttpRequest, team: Team | None) -> dict[str, Any]:
     visible = set(teams_of(user).values_list("pk", flat=True))
     checks = doctor_rows()
     return {
-        "blocked": promotions_blocked(), "selftests": [selftest_row(row) for row in tests], "team": team,
-        "workers": [{"status": status, "job": shown(own.get(status.worker.owner_pid), visible)} for status in workers()],
+        "blocked": promotions_blocked(),
+        "selftests": [selftest_row(row) for row in tests],
+        "team": team,
+        "workers": [
+            {"status": status, "job": shown(own.get(status.worker.owner_pid), visible)} for status in workers()
+        ],
         "queue": [shown(job, visible) for job in queue().filter(state=JobState.QUEUED)[:20]],
         "queued": Job.objects.filter(state=JobState.QUEUED).count(),
         "errored": Job.objects.filter(state=JobState.ERRORED, team__in=teams_of(user)).select_related("campaign")[:10],
         "by_state": dict(Job.objects.order_by().values_list("state").annotate(n=Count("pk"))),
         "quarantined": Slot.objects.filter(state="quarantined", team__in=teams_of(user)).select_related(
-            "operator", "hardware"),
-        "evaluator": api.evaluator_version(), "why_not": policies.may_operate(user, team), "checks": checks,
+            "operator", "hardware"
+        ),
+        "evaluator": api.evaluator_version(),
+        "why_not": policies.may_operate(user, team),
+        "checks": checks,
         "warnings": sum(row["state"] in ("warning", "error") for row in checks),
-        "stream": True if team else None, "stream_head": head(team.stream) if team else 0,
+        "stream": True if team else None,
+        "stream_head": head(team.stream) if team else 0,
     }
 
 
@@ -49,10 +57,22 @@ def shown(job: Job | None, visible: set[int]) -> dict[str, Any] | None:
     return {"job": job, "own": job.team_id is None or job.team_id in visible}
 
 
+KINDS = {"cheat": "Known cheats refused", "wrong": "Wrong kernels refused", "honest": "Honest look-alikes accepted"}
+
+
 def selftest_row(row: Any) -> dict[str, Any]:
-    """A self-test pass with its counts where the report has them."""
-    report = row.report or {}
-    cases = report.get("cases") or report.get("results") or []
-    return {"test": row, "report": report, "total": report.get("total", len(cases)),
-            "wrong": [case for case in cases if isinstance(case, dict) and case.get("passed") is False],
-            "families": report.get("families") or {}}
+    """A self-test pass with its counts by kind of kernel, and the kernels that went wrong."""
+    kernels = (row.report or {}).get("kernels") or []
+    counts = []
+    for kind, words in KINDS.items():
+        judged = [one for one in kernels if one.get("kind") == kind]
+        if judged:
+            right = sum(one.get("right") is True for one in judged)
+            counts.append({"words": words, "right": right, "all": len(judged)})
+    return {
+        "test": row,
+        "counts": counts,
+        "total": len(kernels),
+        "wrong": [one for one in kernels if one.get("right") is False],
+        "seconds": (row.report or {}).get("seconds"),
+    }

@@ -15,10 +15,18 @@ from apps.core import figures
 register = template.Library()
 
 for _name, _function in {
-    "us": figures.microseconds, "ratio": figures.ratio, "change": figures.change, "pct": figures.percent,
-    "signed_pct": figures.signed_percent, "gbps": figures.gigabytes_per_second, "size": figures.size,
-    "duration": figures.duration, "bound": figures.bound_share, "sci": figures.scientific,
-    "short": figures.short_digest, "count": figures.count,
+    "us": figures.microseconds,
+    "ratio": figures.ratio,
+    "change": figures.change,
+    "pct": figures.percent,
+    "signed_pct": figures.signed_percent,
+    "gbps": figures.gigabytes_per_second,
+    "size": figures.size,
+    "duration": figures.duration,
+    "bound": figures.bound_share,
+    "sci": figures.scientific,
+    "short": figures.short_digest,
+    "count": figures.count,
 }.items():
     register.filter(_name, _function)
 

@@ -20,8 +20,9 @@ def icon(name: str, label: str = "", tone: str = "") -> SafeString:
     """A symbol of the sprite; with a label it is an image of its own, otherwise decoration."""
     css = f"i {tone}".strip()
     if label:
-        return format_html('<svg class="{}" viewBox="0 0 16 16" role="img" aria-label="{}"><use href="#i-{}"/></svg>',
-                           css, label, name)
+        return format_html(
+            '<svg class="{}" viewBox="0 0 16 16" role="img" aria-label="{}"><use href="#i-{}"/></svg>', css, label, name
+        )
     return format_html('<svg class="{}" viewBox="0 0 16 16" aria-hidden="true"><use href="#i-{}"/></svg>', css, name)
 
 
@@ -58,11 +59,19 @@ def tier(value: object) -> SafeString:
     text = str(value) if value else "none"
     filled = TIER_BARS.get(text, 0)
     shapes = ((0, 9, 6), (6.3, 5, 10), (12.6, 1, 14))
-    bars = format_html_join("", '<rect x="{}" y="{}" width="4.4" height="{}" rx="1"{}/>', (
-        (x, y, height, mark_safe("" if place < filled else ' class="off"'))
-        for place, (x, y, height) in enumerate(shapes)))
-    return format_html('<span class="tier"><svg viewBox="0 0 17 16" aria-hidden="true">{}</svg>{}</span>',
-                       bars, "no change" if text == "none" else text)
+    bars = format_html_join(
+        "",
+        '<rect x="{}" y="{}" width="4.4" height="{}" rx="1"{}/>',
+        (
+            (x, y, height, mark_safe("" if place < filled else ' class="off"'))
+            for place, (x, y, height) in enumerate(shapes)
+        ),
+    )
+    return format_html(
+        '<span class="tier"><svg viewBox="0 0 17 16" aria-hidden="true">{}</svg>{}</span>',
+        bars,
+        "no change" if text == "none" else text,
+    )
 
 
 @register.simple_tag
@@ -77,7 +86,12 @@ def bar(share: float | None, label: str, tone: str = "", tick: float | None = No
         line = format_html('<line class="tick" x1="{}" x2="{}" y1="0" y2="100%"/>', at, at)
     return format_html(
         '<svg class="bar" role="img" aria-label="{}"><rect class="track" width="100%" height="100%"/>'
-        '<rect class="fill {}" width="{}" height="100%"/>{}</svg>', label, tone, width, line)
+        '<rect class="fill {}" width="{}" height="100%"/>{}</svg>',
+        label,
+        tone,
+        width,
+        line,
+    )
 
 
 @register.simple_tag
@@ -88,9 +102,15 @@ def spark(values: Sequence[float], label: str) -> SafeString:
     low, high = min(values), max(values)
     span = (high - low) or 1.0
     step = 84 / (len(values) - 1)
-    points = [(2 + step * place, 17 - 14 * (value - low) / span if high > low else 10)
-              for place, value in enumerate(values)]
+    points = [
+        (2 + step * place, 17 - 14 * (value - low) / span if high > low else 10) for place, value in enumerate(values)
+    ]
     path = "M" + " ".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    return format_html('<svg class="spark" viewBox="0 0 88 20" role="img" aria-label="{}"><path d="{}"/>'
-                       '<circle cx="{}" cy="{}" r="2.4"/></svg>', label, path,
-                       f"{points[-1][0]:.1f}", f"{points[-1][1]:.1f}")
+    return format_html(
+        '<svg class="spark" viewBox="0 0 88 20" role="img" aria-label="{}"><path d="{}"/>'
+        '<circle cx="{}" cy="{}" r="2.4"/></svg>',
+        label,
+        path,
+        f"{points[-1][0]:.1f}",
+        f"{points[-1][1]:.1f}",
+    )

@@ -15,9 +15,13 @@ from apps.teams import policies, selectors
 
 register = template.Library()
 
-NAV = (("campaigns", "/campaigns/", "Campaigns"), ("reviews", "/reviews/", "Reviews"),
-       ("operators", "/operators/", "Operators"), ("leaderboards", "/leaderboards/", "Leaderboards"),
-       ("system", "/system/", "System"))
+NAV = (
+    ("campaigns", "/campaigns/", "Campaigns"),
+    ("reviews", "/reviews/", "Reviews"),
+    ("operators", "/operators/", "Operators"),
+    ("leaderboards", "/leaderboards/", "Leaderboards"),
+    ("system", "/system/", "System"),
+)
 SECTIONS = {"kernels": "operators", "verdicts": "operators"}
 
 
@@ -39,13 +43,32 @@ def topbar(context: RequestContext) -> dict[str, Any]:
     section = SECTIONS.get(section, section)
     waiting = waiting_count(request.user)
     warning = "; ".join(promotions_blocked())
-    nav = [{"href": href, "word": word, "current": key == section, "go": "reviews" if key == "reviews" else "",
-            "count": waiting if key == "reviews" else 0, "warning": warning if key == "system" else ""}
-           for key, href, word in NAV]
-    own = [{"team": one, "roles": sorted(selectors.roles_of(request.user, one))} for one in selectors.teams_of(request.user)]
+    nav = [
+        {
+            "href": href,
+            "word": word,
+            "current": key == section,
+            "go": "reviews" if key == "reviews" else "",
+            "count": waiting if key == "reviews" else 0,
+            "warning": warning if key == "system" else "",
+        }
+        for key, href, word in NAV
+    ]
+    own = [
+        {"team": one, "roles": sorted(selectors.roles_of(request.user, one))}
+        for one in selectors.teams_of(request.user)
+    ]
     roles = next((entry["roles"] for entry in own if entry["team"] == team), [])
-    return {"person": request.user, "team": team, "teams": own, "roles": roles, "nav": nav, "live": context.get("stream"),
-            "may_audit": policies.may_see_audit(request.user, team) is None, "csrf_token": context.get("csrf_token")}
+    return {
+        "person": request.user,
+        "team": team,
+        "teams": own,
+        "roles": roles,
+        "nav": nav,
+        "live": context.get("stream"),
+        "may_audit": policies.may_see_audit(request.user, team) is None,
+        "csrf_token": context.get("csrf_token"),
+    }
 
 
 @register.inclusion_tag("core/partials/strips.html", takes_context=True)

@@ -27,8 +27,13 @@ def ready(request: HttpRequest) -> JsonResponse:
             cursor.execute("SELECT 1")
     except DatabaseError:
         return JsonResponse({"status": "unavailable", "cause": "The database does not answer."}, status=503)
-    return JsonResponse({"status": "ready", "promotions_blocked": promotions_blocked(),
-                         "workers": {status.worker.name: "up" if status.up else "down" for status in workers()}})
+    return JsonResponse(
+        {
+            "status": "ready",
+            "promotions_blocked": promotions_blocked(),
+            "workers": {status.worker.name: "up" if status.up else "down" for status in workers()},
+        }
+    )
 
 
 @never_cache

@@ -36,6 +36,9 @@ def jump(request: HttpRequest) -> HttpResponse:
     operator = Operator.objects.filter(name__iexact=asked.replace(" ", "_")).first()
     if operator is not None:
         return see_other(reverse("operator", args=[operator.name]))
-    messages.warning(request, f"Nothing is called '{asked}'. Write C-3, C-3 r4, R-2, V-17, at least 8 digits of a digest, "
-                              "or an operator's name.")
+    messages.warning(
+        request,
+        f"Nothing is called '{asked}'. Write C-3, C-3 r4, R-2, V-17, at least 8 digits of a digest, "
+        "or an operator's name.",
+    )
     return see_other("/")

@@ -19,8 +19,12 @@ from apps.core.screens.system import system_context
 @page
 def system(request: HttpRequest) -> HttpResponse:
     """The whole page."""
-    return show(request, "core/system.html", system_context(request, current_team(request)),
-                {"workers": "core/parts/workers.html"})
+    return show(
+        request,
+        "core/system.html",
+        system_context(request, current_team(request)),
+        {"workers": "core/parts/workers.html"},
+    )
 
 
 @page
@@ -32,9 +36,12 @@ def drain(request: HttpRequest, pk: int) -> HttpResponse:
         raise NotFound("There is no such worker.")
     draining = request.POST.get("draining") == "yes"
     done = f"{worker.name} takes nothing new." if draining else f"{worker.name} takes work again."
-    return act(request, done, lambda: workers.worker_drain(worker=worker, person=request.user,
-                                                           team=current_team(request), draining=draining),
-               to=reverse("system"))
+    return act(
+        request,
+        done,
+        lambda: workers.worker_drain(worker=worker, person=request.user, team=current_team(request), draining=draining),
+        to=reverse("system"),
+    )
 
 
 @page
@@ -44,5 +51,9 @@ def requeue(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     job = Job.objects.filter(pk=pk).first()
     if job is None:
         raise NotFound("There is no such job.")
-    return act(request, "The job is in the queue again.", lambda: workers.job_requeue(job=job, person=request.user),
-               to=reverse("system"))
+    return act(
+        request,
+        "The job is in the queue again.",
+        lambda: workers.job_requeue(job=job, person=request.user),
+        to=reverse("system"),
+    )

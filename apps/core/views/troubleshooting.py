@@ -13,10 +13,16 @@ from apps.core import troubleshooting, words
 def index(request: HttpRequest) -> HttpResponse:
     """All entries, searchable by the browser."""
     asked = request.GET.get("q", "").strip().lower()
-    found = [one for one in troubleshooting.entries().values()
-             if not asked or asked in one.code or asked in one.title.lower() or asked in one.text.lower()]
-    return render(request, "core/troubleshooting_index.html", {"entries": found, "q": asked,
-                                                               "total": len(troubleshooting.entries())})
+    found = [
+        one
+        for one in troubleshooting.entries().values()
+        if not asked or asked in one.code or asked in one.title.lower() or asked in one.text.lower()
+    ]
+    return render(
+        request,
+        "core/troubleshooting_index.html",
+        {"entries": found, "q": asked, "total": len(troubleshooting.entries())},
+    )
 
 
 @require_safe

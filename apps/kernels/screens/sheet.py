@@ -14,8 +14,19 @@ MARGIN = 0.02
 NOISE_FACTOR = 3
 CLOSE = 0.75
 ROLE_WORDS = {"incumbent": "incumbent", "champion": "champion", "baseline": "baseline", "library": "best library"}
-STAGES = ("admit", "static", "arithmetic", "plan", "resources", "smoke", "correctness", "probes", "benchmark", "recheck",
-          "profile")
+STAGES = (
+    "admit",
+    "static",
+    "arithmetic",
+    "plan",
+    "resources",
+    "smoke",
+    "correctness",
+    "probes",
+    "benchmark",
+    "recheck",
+    "profile",
+)
 HEAT = ((0.75, "h4"), (0.5, "h3"), (0.25, "h2"))
 
 
@@ -185,8 +196,9 @@ class Sheet:
         return states.count("met"), len(states)
 
 
-def sheet(document: Mapping[str, Any], *, samples: Mapping[str, Any] | None = None,
-          goal: Mapping[str, Any] | None = None) -> Sheet:
+def sheet(
+    document: Mapping[str, Any], *, samples: Mapping[str, Any] | None = None, goal: Mapping[str, Any] | None = None
+) -> Sheet:
     """Read a verdict document; ``samples`` (the raw samples document) adds distributions, ``goal`` its limits."""
     timing = document.get("timing") or {}
     noise = timing.get("noise")
@@ -195,11 +207,21 @@ def sheet(document: Mapping[str, Any], *, samples: Mapping[str, Any] | None = No
     role = document.get("compared_with") or next(iter(overall), "baseline")
     sides = sides_of(samples, role)
     return Sheet(
-        document=document, role=role, overall=overall, noise=noise, margin=margin, rounds=timing.get("rounds"),
-        pairs=timing.get("pairs"), evidence=timing.get("evidence") or "", longer=bool(timing.get("longer")),
+        document=document,
+        role=role,
+        overall=overall,
+        noise=noise,
+        margin=margin,
+        rounds=timing.get("rounds"),
+        pairs=timing.get("pairs"),
+        evidence=timing.get("evidence") or "",
+        longer=bool(timing.get("longer")),
         shapes=shape_rows(timing, role, document.get("regressions") or (), margin or MARGIN, sides),
         cases=[case_row(case) for case in (document.get("correctness") or {}).get("cases", ())],
-        limits=limit_rows(document, goal or {}), stages=stage_rows(document), sides=list(sides.values()))
+        limits=limit_rows(document, goal or {}),
+        stages=stage_rows(document),
+        sides=list(sides.values()),
+    )
 
 
 def versus(role: str, value: Mapping[str, Any]) -> Versus:
@@ -213,13 +235,20 @@ def sides_of(samples: Mapping[str, Any] | None, role: str) -> dict[str, ShapeSid
     for shape in (samples or {}).get("shapes", ()):
         rounds = shape.get("versus", {}).get(role) or ()
         found[shape["shape"]] = ShapeSides(
-            shape["shape"], tuple(value for one in rounds for value in one["other"]),
-            tuple(value for one in rounds for value in one["candidate"]))
+            shape["shape"],
+            tuple(value for one in rounds for value in one["other"]),
+            tuple(value for one in rounds for value in one["candidate"]),
+        )
     return found
 
 
-def shape_rows(timing: Mapping[str, Any], role: str, regressions: tuple[str, ...] | list[str], margin: float,
-               sides: Mapping[str, ShapeSides]) -> list[ShapeRow]:
+def shape_rows(
+    timing: Mapping[str, Any],
+    role: str,
+    regressions: tuple[str, ...] | list[str],
+    margin: float,
+    sides: Mapping[str, ShapeSides],
+) -> list[ShapeRow]:
     """Rows of the timing table, all on one ratio axis."""
     shapes = timing.get("shapes") or ()
     found = [versus(role, shape["versus"][role]) if role in shape.get("versus", {}) else None for shape in shapes]
@@ -230,30 +259,57 @@ def shape_rows(timing: Mapping[str, Any], role: str, regressions: tuple[str, ...
     for shape, one in zip(shapes, found, strict=True):
         side = sides.get(shape["shape"])
         other = median(side.other) if side and side.other else (shape["median_us"] * one.ratio if one else None)
-        rows.append(ShapeRow(
-            shape["shape"], shape["weight"], shape["median_us"], shape["p10"], shape["p90"], shape["cv"],
-            shape.get("cold_us"), shape.get("hot_us"), shape.get("first_call_us"), shape.get("gbps"),
-            shape.get("roof_share"), one, other, one.says(margin, timing.get("rounds") or 5) if one else "none",
-            shape["shape"] in regressions, density(side.other, side.candidate) if side else None,
-            ratio_mark(one, low, high, margin) if one else None))
+        rows.append(
+            ShapeRow(
+                shape["shape"],
+                shape["weight"],
+                shape["median_us"],
+                shape["p10"],
+                shape["p90"],
+                shape["cv"],
+                shape.get("cold_us"),
+                shape.get("hot_us"),
+                shape.get("first_call_us"),
+                shape.get("gbps"),
+                shape.get("roof_share"),
+                one,
+                other,
+                one.says(margin, timing.get("rounds") or 5) if one else "none",
+                shape["shape"] in regressions,
+                density(side.other, side.candidate) if side else None,
+                ratio_mark(one, low, high, margin) if one else None,
+            )
+        )
     return rows
 
 
 def ratio_mark(one: Versus, low: float, high: float, margin: float) -> RatioMark:
     """Places on an axis of 180 units from ``low`` to ``high`` (logarithmic), 8 units of padding."""
+
     def x_of(value: float) -> float:
         return round(8 + 164 * (log(value) - log(low)) / ((log(high) - log(low)) or 1.0), 1)
 
     band_low, band_high = x_of(1 / (1 + margin)), x_of(1 + margin)
-    return RatioMark(x_of(one.low), x_of(one.ratio), x_of(one.high), x_of(1.0), band_low, round(band_high - band_low, 1))
+    return RatioMark(
+        x_of(one.low), x_of(one.ratio), x_of(one.high), x_of(1.0), band_low, round(band_high - band_low, 1)
+    )
 
 
 def case_row(case: Mapping[str, Any]) -> CaseRow:
     """One case with its heat class."""
     share = case.get("worst_ratio")
     heat = "h1" if share is None else next((css for bound, css in HEAT if share >= bound), "h1")
-    return CaseRow(case["name"], case["regime"], case["dtype"], case["passed"], share, case.get("error"),
-                   case.get("baseline_error"), case.get("library_error"), heat)
+    return CaseRow(
+        case["name"],
+        case["regime"],
+        case["dtype"],
+        case["passed"],
+        share,
+        case.get("error"),
+        case.get("baseline_error"),
+        case.get("library_error"),
+        heat,
+    )
 
 
 def limit_rows(document: Mapping[str, Any], goal: Mapping[str, Any]) -> list[LimitRow]:
@@ -273,13 +329,27 @@ def limit_rows(document: Mapping[str, Any], goal: Mapping[str, Any]) -> list[Lim
 
     rows = []
     if launches:
-        rows += [row("Registers/thread", largest("registers"), limits.get("registers"), ""),
-                 row("Shared/block", largest("shared_bytes"), limits.get("shared_bytes"), "bytes"),
-                 row("Spills", largest("spill_bytes"), limits.get("spill_bytes"), "bytes")]
-    rows.append(row("Error/bound", max((case["worst_ratio"] for case in cases if case.get("worst_ratio") is not None),
-                                       default=None), 1.0, "share"))
-    rows.append(row("Spread (cv)", max((shape["cv"] for shape in timing.get("shapes") or ()), default=None),
-                    limits.get("cv"), "percent"))
+        rows += [
+            row("Registers/thread", largest("registers"), limits.get("registers"), ""),
+            row("Shared/block", largest("shared_bytes"), limits.get("shared_bytes"), "bytes"),
+            row("Spills", largest("spill_bytes"), limits.get("spill_bytes"), "bytes"),
+        ]
+    rows.append(
+        row(
+            "Error/bound",
+            max((case["worst_ratio"] for case in cases if case.get("worst_ratio") is not None), default=None),
+            1.0,
+            "share",
+        )
+    )
+    rows.append(
+        row(
+            "Spread (cv)",
+            max((shape["cv"] for shape in timing.get("shapes") or ()), default=None),
+            limits.get("cv"),
+            "percent",
+        )
+    )
     return [one for one in rows if one.allowed is not None or one.value is not None]
 
 

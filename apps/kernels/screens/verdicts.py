@@ -22,12 +22,16 @@ def samples_of(verdict: Verdict) -> Mapping[str, Any] | None:
     return None if verdict.samples is None else json.loads(bytes(verdict.samples.data))
 
 
-def over_start(overall: Mapping[str, Any] | None, against: Mapping[str, str], start: str | None) -> Mapping[str, Any] | None:
+def over_start(
+    overall: Mapping[str, Any] | None, against: Mapping[str, str], start: str | None
+) -> Mapping[str, Any] | None:
     """The ratio against the kernel of round 0: measured as the baseline, or against an opponent with its bytes."""
     overall = overall or {}
     if "baseline" in overall:
         return overall["baseline"]
-    return next((overall[role] for role, digest in (against or {}).items() if digest == start and role in overall), None)
+    return next(
+        (overall[role] for role, digest in (against or {}).items() if digest == start and role in overall), None
+    )
 
 
 def overall_of(verdict: Verdict | None) -> Mapping[str, Any]:

@@ -24,24 +24,39 @@ def kernel_page(request: HttpRequest, digest: str) -> HttpResponse:
     kernel = selectors.kernel_for(request.user, digest)
     origins = list(selectors.origins_of(request.user, kernel))
     teams = teams_of(request.user)
-    verdicts = selectors.verdicts_of(request.user, kernel).defer("document").annotate(
-        overall=F("document__timing__overall"))
-    return show(request, "kernels/kernel.html", {
-        "kernel": kernel, "text": text_of(kernel), "origins": origins, "verdicts": verdicts,
-        "lineage": selectors.lineage(kernel, origins[0].team) if origins else [kernel],
-        "children": {row.kernel_id: row for row in kernel.children.filter(team__in=teams).select_related("kernel")}.values(),
-        "rounds": Round.objects.filter(kernel=kernel, campaign__team__in=teams).select_related("campaign"),
-        "requests": ReviewRequest.objects.filter(kernel=kernel, team__in=teams),
-        "promotions": kernel.promotions.filter(slot__team__in=teams).select_related("slot__operator", "slot__hardware"),
-    })
+    verdicts = (
+        selectors.verdicts_of(request.user, kernel).defer("document").annotate(overall=F("document__timing__overall"))
+    )
+    return show(
+        request,
+        "kernels/kernel.html",
+        {
+            "kernel": kernel,
+            "text": text_of(kernel),
+            "origins": origins,
+            "verdicts": verdicts,
+            "lineage": selectors.lineage(kernel, origins[0].team) if origins else [kernel],
+            "children": {
+                row.kernel_id: row for row in kernel.children.filter(team__in=teams).select_related("kernel")
+            }.values(),
+            "rounds": Round.objects.filter(kernel=kernel, campaign__team__in=teams).select_related("campaign"),
+            "requests": ReviewRequest.objects.filter(kernel=kernel, team__in=teams),
+            "promotions": kernel.promotions.filter(slot__team__in=teams).select_related(
+                "slot__operator", "slot__hardware"
+            ),
+        },
+    )
 
 
 @page
 def source(request: HttpRequest, digest: str) -> HttpResponse:
     """The exact bytes, as a file."""
     kernel = selectors.kernel_for(request.user, digest)
-    return HttpResponse(bytes(kernel.source), content_type="text/x-python; charset=utf-8", headers={
-        "Content-Disposition": f'attachment; filename="{kernel.operator}-{kernel.short}.py"'})
+    return HttpResponse(
+        bytes(kernel.source),
+        content_type="text/x-python; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{kernel.operator}-{kernel.short}.py"'},
+    )
 
 
 @page
@@ -50,12 +65,20 @@ def verdict_page(request: HttpRequest, pk: int) -> HttpResponse:
     verdict = selectors.verdict_for(request.user, pk)
     round_row = verdict.rounds.select_related("campaign").first()
     sheet = sheet_of(verdict, goal=round_row.campaign.goal if round_row else None, samples=True)
-    return show(request, "kernels/verdict.html", {
-        "verdict": verdict, "sheet": sheet, "round": round_row, "findings": findings_of(verdict.document),
-        "text": text_of(verdict.kernel), "document": verdict.document,
-        "flagged": [reason["line"] for reason in verdict.document.get("reasons", []) if reason.get("line")],
-        "figure": to_json(distribution(sheet.sides, sheet.role_word)) if sheet and sheet.sides else None,
-    })
+    return show(
+        request,
+        "kernels/verdict.html",
+        {
+            "verdict": verdict,
+            "sheet": sheet,
+            "round": round_row,
+            "findings": findings_of(verdict.document),
+            "text": text_of(verdict.kernel),
+            "document": verdict.document,
+            "flagged": [reason["line"] for reason in verdict.document.get("reasons", []) if reason.get("line")],
+            "figure": to_json(distribution(sheet.sides, sheet.role_word)) if sheet and sheet.sides else None,
+        },
+    )
 
 
 @page

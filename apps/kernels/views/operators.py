@@ -21,10 +21,19 @@ def listing(request: HttpRequest) -> HttpResponse:
     slots: dict[int, list[Slot]] = {}
     for slot in selectors.slots_for(request.user):
         slots.setdefault(slot.operator_id, []).append(slot)
-    campaigns = Counter(Campaign.objects.filter(team__in=teams_of(request.user)).values_list("slot__operator_id", flat=True))
+    campaigns = Counter(
+        Campaign.objects.filter(team__in=teams_of(request.user)).values_list("slot__operator_id", flat=True)
+    )
     facts = {one.name: one for one in api.operators()}
-    rows = [{"operator": row, "facts": facts.get(row.name), "slots": slots.get(row.pk, []),
-             "campaigns": campaigns.get(row.pk, 0)} for row in selectors.operators()]
+    rows = [
+        {
+            "operator": row,
+            "facts": facts.get(row.name),
+            "slots": slots.get(row.pk, []),
+            "campaigns": campaigns.get(row.pk, 0),
+        }
+        for row in selectors.operators()
+    ]
     return show(request, "kernels/operators.html", {"rows": rows})
 
 
@@ -34,16 +43,27 @@ def operator_page(request: HttpRequest, name: str) -> HttpResponse:
     operator = selectors.operator(name)
     facts = api.operator(name)
     slots = list(selectors.slots_for(request.user).filter(operator=operator))
-    return show(request, "kernels/operator.html", {
-        "operator": operator, "facts": facts, "slots": slots, "overrides": overrides(request, name),
-        "campaigns": Campaign.objects.filter(team__in=teams_of(request.user), slot__operator=operator).count(),
-        "shapes": [(workload, [(backend, points) for backend, points in workload.shapes.items()])
-                   for workload in facts.workloads],
-        "regimes": sorted(Counter(case["regime"] for case in facts.cases).items())})
+    return show(
+        request,
+        "kernels/operator.html",
+        {
+            "operator": operator,
+            "facts": facts,
+            "slots": slots,
+            "overrides": overrides(request, name),
+            "campaigns": Campaign.objects.filter(team__in=teams_of(request.user), slot__operator=operator).count(),
+            "shapes": [
+                (workload, [(backend, points) for backend, points in workload.shapes.items()])
+                for workload in facts.workloads
+            ],
+            "regimes": sorted(Counter(case["regime"] for case in facts.cases).items()),
+        },
+    )
 
 
 def overrides(request: HttpRequest, name: str) -> list[dict[str, Any]]:
     """Campaigns whose goal overrides the error bound, with the reason a reviewer reads."""
-    rows = Campaign.objects.filter(team__in=teams_of(request.user), slot__operator__name=name,
-                                   goal__limits__tolerance__isnull=False).select_related("started_by")
+    rows = Campaign.objects.filter(
+        team__in=teams_of(request.user), slot__operator__name=name, goal__limits__tolerance__isnull=False
+    ).select_related("started_by")
     return [{"campaign": row, **row.goal["limits"]["tolerance"]} for row in rows if row.goal["limits"]["tolerance"]]

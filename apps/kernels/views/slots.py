@@ -10,7 +10,6 @@ from django.views.decorators.http import require_POST
 
 from apps.campaigns.screens import listing
 from apps.campaigns.screens.facts import fact_rows
-from apps.campaigns.selectors import campaigns_for
 from apps.core.current_team import current_team
 from apps.core.errors import NotFound
 from apps.core.paging import act, page, show
@@ -40,15 +39,24 @@ def slot_page(request: HttpRequest, **names: str) -> HttpResponse:
     slot = seen(request, names)
     champion = selectors.champion_of(slot)
     history = list(selectors.slot_history(slot).prefetch_related("request__decisions__user"))
-    return show(request, "kernels/slot.html", {
-        "slot": slot, "champion": champion, "sheet": sheet_of(champion.promotion.verdict) if champion else None,
-        "history": [{"promotion": one, "approvers": approvers(one), "undone": undone(one, history)} for one in history],
-        "restorable": restorable(slot, history, champion), "why_not": policies.may_roll_back(request.user, slot.team),
-        "requests": ReviewRequest.objects.filter(slot=slot, state__in=REQUEST_OPEN).select_related("kernel"),
-        "verifying": Verification.objects.filter(slot=slot, state="running").select_related("by").first(),
-        "rows": listing.rows(listing.light(campaigns_for(request.user).filter(slot=slot))[:10]),
-        "device": fact_rows(slot.hardware.facts),
-    })
+    return show(
+        request,
+        "kernels/slot.html",
+        {
+            "slot": slot,
+            "champion": champion,
+            "sheet": sheet_of(champion.promotion.verdict) if champion else None,
+            "history": [
+                {"promotion": one, "approvers": approvers(one), "undone": undone(one, history)} for one in history
+            ],
+            "restorable": restorable(slot, history, champion),
+            "why_not": policies.may_roll_back(request.user, slot.team),
+            "requests": ReviewRequest.objects.filter(slot=slot, state__in=REQUEST_OPEN).select_related("kernel"),
+            "verifying": Verification.objects.filter(slot=slot, state="running").select_related("by").first(),
+            "rows": listing.rows(listing.light(request.user).filter(slot=slot)[:10]),
+            "device": fact_rows(slot.hardware.facts),
+        },
+    )
 
 
 def approvers(promotion: Promotion) -> list[str]:
@@ -82,7 +90,11 @@ def roll_back(request: HttpRequest, **names: str) -> HttpResponse:
     promotion = Promotion.objects.filter(slot=slot, pk=request.POST.get("promotion") or 0).first()
     if promotion is None:
         raise NotFound("This slot never had such a promotion.")
-    return act(request, "The rollback is ordered: the kernel is verified once more, then it becomes champion.",
-               lambda: reviews.rollback_start(slot=slot, promotion=promotion, person=request.user,
-                                              reason=request.POST.get("reason", "")),
-               to=reverse("slot", kwargs=names))
+    return act(
+        request,
+        "The rollback is ordered: the kernel is verified once more, then it becomes champion.",
+        lambda: reviews.rollback_start(
+            slot=slot, promotion=promotion, person=request.user, reason=request.POST.get("reason", "")
+        ),
+        to=reverse("slot", kwargs=names),
+    )

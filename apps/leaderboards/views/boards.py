@@ -34,15 +34,35 @@ def board_page(request: HttpRequest, operator: str) -> HttpResponse:
     keys = [key for key in selectors.boards(request.user) if key.operator == operator]
     chosen = choose(request, keys)
     if chosen is None:
-        return show(request, "leaderboards/empty.html", {"operator": operator, "boards": selectors.boards(request.user)})
-    board = selectors.board(request.user, operator=operator, backend=chosen.backend, hardware=chosen.hardware,
-                            workload=chosen.workload, environment_class=request.GET.get("class") or None)
+        return show(
+            request, "leaderboards/empty.html", {"operator": operator, "boards": selectors.boards(request.user)}
+        )
+    board = selectors.board(
+        request.user,
+        operator=operator,
+        backend=chosen.backend,
+        hardware=chosen.hardware,
+        workload=chosen.workload,
+        environment_class=request.GET.get("class") or None,
+    )
     unranked = request.GET.get("unranked") != "no"
     rows = [row for row in board.rows if unranked or row.rank is not None]
-    return show(request, "leaderboards/board.html", {
-        "board": board, "rows": rows, "keys": keys, "chosen": chosen, "boards": selectors.boards(request.user),
-        "unranked": unranked, "ranked_count": sum(row.rank is not None for row in board.rows),
-        "figure": to_json(plots.dots([dot_of(row) for row in rows if row.ratio is not None], "speed-up over the baseline"))})
+    return show(
+        request,
+        "leaderboards/board.html",
+        {
+            "board": board,
+            "rows": rows,
+            "keys": keys,
+            "chosen": chosen,
+            "boards": selectors.boards(request.user),
+            "unranked": unranked,
+            "ranked_count": sum(row.rank is not None for row in board.rows),
+            "figure": to_json(
+                plots.dots([dot_of(row) for row in rows if row.ratio is not None], "speed-up over the baseline")
+            ),
+        },
+    )
 
 
 def choose(request: HttpRequest, keys: list[selectors.BoardKey]) -> selectors.BoardKey | None:
@@ -60,6 +80,8 @@ def choose(request: HttpRequest, keys: list[selectors.BoardKey]) -> selectors.Bo
 
 def dot_of(row: BoardRow) -> plots.BoardDot:
     """A row as the plot marks it."""
-    kind = "library" if row.label == "baseline" else "unranked" if row.rank is None else "own" if row.own else "champion"
+    kind = (
+        "library" if row.label == "baseline" else "unranked" if row.rank is None else "own" if row.own else "champion"
+    )
     label = f"{row.rank or '–'} {row.team}, {row.label}".replace("<", "‹")  # plotly reads tags in texts
     return plots.BoardDot(label, row.ratio or 0.0, row.low, row.high, kind)

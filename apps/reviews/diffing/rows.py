@@ -108,8 +108,9 @@ def plain_rows(old: str, new: str) -> list[Row]:
         changes += 1
         first = True
         for a, b in align(left[low:high], right[start:stop]):
-            rows.append(changed_row(left_pieces, right_pieces, None if a is None else low + a,
-                                    None if b is None else start + b))
+            rows.append(
+                changed_row(left_pieces, right_pieces, None if a is None else low + a, None if b is None else start + b)
+            )
             if first:
                 rows[-1].change = changes
                 first = False
@@ -155,8 +156,14 @@ def fold(rows: list[Row], context: int) -> list[Row | Fold]:
     return parts
 
 
-def split_diff(old: str, new: str, *, new_pins: Mapping[int, Sequence[Any]] | None = None,
-               old_pins: Mapping[int, Sequence[Any]] | None = None, context: int = CONTEXT) -> Diff:
+def split_diff(
+    old: str,
+    new: str,
+    *,
+    new_pins: Mapping[int, Sequence[Any]] | None = None,
+    old_pins: Mapping[int, Sequence[Any]] | None = None,
+    context: int = CONTEXT,
+) -> Diff:
     """The side-by-side diff of two sources.
 
     ``new_pins`` and ``old_pins`` map line numbers (from 1) to findings and threads; a pinned line is
@@ -168,7 +175,9 @@ def split_diff(old: str, new: str, *, new_pins: Mapping[int, Sequence[Any]] | No
             row.pins.extend(new_pins.get(row.new.number, ()))
         if row.old is not None and old_pins:
             row.pins.extend(old_pins.get(row.old.number, ()))
-    return Diff(parts=fold(rows, context),
-                added=sum(row.kind in ("added", "changed") for row in rows),
-                removed=sum(row.kind in ("removed", "changed") for row in rows),
-                changes=sum(row.change is not None for row in rows))
+    return Diff(
+        parts=fold(rows, context),
+        added=sum(row.kind in ("added", "changed") for row in rows),
+        removed=sum(row.kind in ("removed", "changed") for row in rows),
+        changes=sum(row.change is not None for row in rows),
+    )

@@ -18,8 +18,14 @@ class Piece(NamedTuple):
 
 
 CLASSES: tuple[tuple[_TokenType, str], ...] = (
-    (Comment, "cm"), (Name.Decorator, "d"), (Name.Function, "f"), (Name.Builtin, "f"), (Number, "m"),
-    (String, "s"), (Keyword, "k"), (Operator.Word, "k"),
+    (Comment, "cm"),
+    (Name.Decorator, "d"),
+    (Name.Function, "f"),
+    (Name.Builtin, "f"),
+    (Number, "m"),
+    (String, "s"),
+    (Keyword, "k"),
+    (Operator.Word, "k"),
 )
 
 
@@ -57,6 +63,6 @@ def mark(pieces: list[Piece], ranges: list[tuple[int, int]]) -> list[Piece]:
         cuts = sorted({at, end, *(cut for span in ranges for cut in span if at < cut < end)})
         for low, high in pairwise(cuts):
             inside = any(start <= low and high <= stop for start, stop in ranges)
-            result.append(Piece(piece.text[low - at:high - at], piece.css, inside))
+            result.append(Piece(piece.text[low - at : high - at], piece.css, inside))
         at = end
     return result

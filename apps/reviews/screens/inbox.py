@@ -41,8 +41,15 @@ def row_of(request: ReviewRequest, user: User) -> InboxRow:
     counted = approvals_of(request)
     needed = policies.required_approvals(request.team, tier)
     role = "champion" if request.champion_id else "baseline"
-    return InboxRow(request, tier, over(request.verdict.document, role) or over(request.verdict.document, "incumbent"),
-                    role, len(counted), needed, why_now(request, user, counted, needed))
+    return InboxRow(
+        request,
+        tier,
+        over(request.verdict.document, role) or over(request.verdict.document, "incumbent"),
+        role,
+        len(counted),
+        needed,
+        why_now(request, user, counted, needed),
+    )
 
 
 def why_now(request: ReviewRequest, user: User, counted: list[Decision], needed: int) -> str:

@@ -32,9 +32,16 @@ from apps.teams import policies as team_policies
 from apps.teams.sessions import is_fresh, reauthenticated_at
 
 TITLES = {
-    "bytes": "Verified on these bytes", "verdict": "The verdict is evidence", "fresh": "Nothing changed underneath",
-    "approvals": "Approvals", "veto": "No veto", "threads": "Blocking threads", "regressions": "Slower shapes",
-    "suspicious": "Suspicious win", "selftest": "Evaluator trusted", "triggers": "Database guards",
+    "bytes": "Verified on these bytes",
+    "verdict": "The verdict is evidence",
+    "fresh": "Nothing changed underneath",
+    "approvals": "Approvals",
+    "veto": "No veto",
+    "threads": "Blocking threads",
+    "regressions": "Slower shapes",
+    "suspicious": "Suspicious win",
+    "selftest": "Evaluator trusted",
+    "triggers": "Database guards",
     "verification": "Verified once more",
 }
 ITEMS = ("timing", "correctness", "resources", "findings", "agent")
@@ -73,40 +80,67 @@ def review_context(request: HttpRequest, review: ReviewRequest, attempt: Attempt
     threads = list(threads_of(review))
     base, shown_base = diff_base(request, review)
     findings = findings_of(review.verdict.document)
-    round_row = Round.objects.filter(campaign=review.campaign, kernel=review.kernel).first() if review.campaign else None
+    round_row = (
+        Round.objects.filter(campaign=review.campaign, kernel=review.kernel).first() if review.campaign else None
+    )
     acts = acts_of(user, review)
     return {
-        "review": review, "slot": review.slot, "verdict": review.verdict, "sheet": sheet, "findings": findings,
-        "tier": policies.effective_tier(review), "needed": policies.required_approvals(
-            review.team, policies.effective_tier(review)),
+        "review": review,
+        "slot": review.slot,
+        "verdict": review.verdict,
+        "sheet": sheet,
+        "findings": findings,
+        "tier": policies.effective_tier(review),
+        "needed": policies.required_approvals(review.team, policies.effective_tier(review)),
         "gate": [{"line": line, "title": TITLES.get(line.code, line.code)} for line in lines],
-        "gate_met": sum(line.state == "met" for line in applicable), "gate_all": len(applicable),
-        "counted": counted, "decisions": decision_rows(review, counted), "round": round_row,
-        "turn": whose_turn(user, review, counted), "acts": acts, "why_off": next((one.why for one in acts if one.why), None),
+        "gate_met": sum(line.state == "met" for line in applicable),
+        "gate_all": len(applicable),
+        "counted": counted,
+        "decisions": decision_rows(review, counted),
+        "round": round_row,
+        "turn": whose_turn(user, review, counted),
+        "acts": acts,
+        "why_off": next((one.why for one in acts if one.why), None),
         "why_not_comment": team_policies.may_comment(user, review.team),
-        "regressions": regressions_of(review), "fresh": is_fresh(reauthenticated_at(request)),
-        "diff": diff_of(base, review, threads, findings, user), "diff_base": base, "shown_base": shown_base,
+        "regressions": regressions_of(review),
+        "fresh": is_fresh(reauthenticated_at(request)),
+        "diff": diff_of(base, review, threads, findings, user),
+        "diff_base": base,
+        "shown_base": shown_base,
         "threads": [thread for thread in thread_rows(threads, user, review) if thread["thread"].line is None],
-        "open_threads": sum(one.resolved_at is None for one in threads), "thread_count": len(threads),
+        "open_threads": sum(one.resolved_at is None for one in threads),
+        "thread_count": len(threads),
         "raise_to": [tier for tier in ("medium", "heavy") if policies.may_raise_tier(user, review, tier) is None],
         "why_not_raise": policies.may_raise_tier(user, review, "heavy"),
         "why_not_withdraw": policies.may_withdraw(user, review),
-        "vetoes": [{"veto": veto, "why_not": policies.may_lift(user, veto)} for veto in vetoes_on(review.team, review.kernel)],
+        "vetoes": [
+            {"veto": veto, "why_not": policies.may_lift(user, veto)} for veto in vetoes_on(review.team, review.kernel)
+        ],
         "seen": set(ViewedMark.objects.filter(request=review, user=user).values_list("item", flat=True)),
-        "items": ITEMS, "attempt": attempt or Attempt(), "open": review.state in REQUEST_OPEN,
-        "job": verify_job(review), "next_request": review.answered_by.order_by("id").first(),
+        "items": ITEMS,
+        "attempt": attempt or Attempt(),
+        "open": review.state in REQUEST_OPEN,
+        "job": verify_job(review),
+        "next_request": review.answered_by.order_by("id").first(),
         "figure": to_json(distribution(sheet.sides, sheet.role_word)) if sheet and sheet.sides else None,
         "verify_sheet": sheet_of(review.verify_verdict, goal=goal),
         "claim": ((round_row.entry or {}).get("agent_claim") if round_row else None),
-        "stream": review.state in REQUEST_OPEN or None, "stream_head": head(review.team.stream),
+        "stream": review.state in REQUEST_OPEN or None,
+        "stream_head": head(review.team.stream),
     }
 
 
 def acts_of(user: Any, review: ReviewRequest) -> list[Act]:
     """The decisions with what keeps each off."""
-    return [Act(kind, word, icon, tone, gate.why_not(user, review, kind)) for kind, word, icon, tone in (
-        (DecisionKind.REQUEST_CHANGES, "Request changes", "undo", "warn"), (DecisionKind.REJECT, "Reject", "ban", "bad"),
-        (DecisionKind.VETO, "Veto", "lock", "bad"), (DecisionKind.APPROVE, "Approve", "check", "ok"))]
+    return [
+        Act(kind, word, icon, tone, gate.why_not(user, review, kind))
+        for kind, word, icon, tone in (
+            (DecisionKind.REQUEST_CHANGES, "Request changes", "undo", "warn"),
+            (DecisionKind.REJECT, "Reject", "ban", "bad"),
+            (DecisionKind.VETO, "Veto", "lock", "bad"),
+            (DecisionKind.APPROVE, "Approve", "check", "ok"),
+        )
+    ]
 
 
 def decision_rows(review: ReviewRequest, counted: list[Decision]) -> list[dict[str, Any]]:
@@ -114,8 +148,14 @@ def decision_rows(review: ReviewRequest, counted: list[Decision]) -> list[dict[s
     rows = list(decisions_of(review))
     last = {row.user_id: row.pk for row in rows}
     counting = {row.pk for row in counted}
-    return [{"decision": row, "superseded": last[row.user_id] != row.pk,
-             "counts": row.kind != DecisionKind.APPROVE or row.pk in counting} for row in rows]
+    return [
+        {
+            "decision": row,
+            "superseded": last[row.user_id] != row.pk,
+            "counts": row.kind != DecisionKind.APPROVE or row.pk in counting,
+        }
+        for row in rows
+    ]
 
 
 def whose_turn(user: Any, review: ReviewRequest, counted: list[Decision]) -> dict[str, Any]:
@@ -123,19 +163,29 @@ def whose_turn(user: Any, review: ReviewRequest, counted: list[Decision]) -> dic
     if review.state not in REQUEST_OPEN:
         return {"mine": False, "text": ""}
     if review.state == "verifying" or (review.state == "approved" and review.verify_job_id):
-        return {"mine": False, "text": "Approved: it is measured once more with fresh seeds against the present champion."}
+        return {
+            "mine": False,
+            "text": "Approved: it is measured once more with fresh seeds against the present champion.",
+        }
     if review.state == "approved":
         return {"mine": False, "text": "Approved: the verification is ordered as soon as the evaluator is free."}
     missing = policies.required_approvals(review.team, policies.effective_tier(review)) - len(counted)
     able = [person for person in policies.eligible(review) if person.pk not in {row.user_id for row in counted}]
     if any(person.pk == user.pk for person in able) and missing > 0:
         after = " Promotion starts with the last one." if missing == 1 else ""
-        return {"mine": True, "text": f"{missing} approval{'s' if missing > 1 else ''} missing; you may give one.{after}"}
+        return {
+            "mine": True,
+            "text": f"{missing} approval{'s' if missing > 1 else ''} missing; you may give one.{after}",
+        }
     names = ", ".join(person.name for person in able if person.pk != user.pk)
     if missing > 0:
-        return {"mine": False, "text": f"Waits for {names}." if names else
-                "Waits for a reviewer, and nobody may decide it now: reviewers since before it opened who are no "
-                "contributors are needed."}
+        return {
+            "mine": False,
+            "text": f"Waits for {names}."
+            if names
+            else "Waits for a reviewer, and nobody may decide it now: reviewers since before it opened who are no "
+            "contributors are needed.",
+        }
     return {"mine": False, "text": "The approvals are there; other requirements of the gate are open."}
 
 
@@ -148,11 +198,15 @@ def diff_base(request: HttpRequest, review: ReviewRequest) -> tuple[Kernel, str]
 
 def thread_rows(threads: list[Thread], user: Any, review: ReviewRequest) -> list[dict[str, Any]]:
     """Threads with who may resolve them."""
-    return [{"thread": thread, "why_not_resolve": policies.may_resolve(user, thread.opened_by, review.team)}
-            for thread in threads]
+    return [
+        {"thread": thread, "why_not_resolve": policies.may_resolve(user, thread.opened_by, review.team)}
+        for thread in threads
+    ]
 
 
-def diff_of(base: Kernel, review: ReviewRequest, threads: list[Thread], findings: list[dict[str, Any]], user: Any) -> Any:
+def diff_of(
+    base: Kernel, review: ReviewRequest, threads: list[Thread], findings: list[dict[str, Any]], user: Any
+) -> Any:
     """The side-by-side diff with findings and threads pinned to their lines."""
     new_pins: dict[int, list[Any]] = {}
     old_pins: dict[int, list[Any]] = {}

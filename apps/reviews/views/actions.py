@@ -30,16 +30,25 @@ def comment(request: HttpRequest, pk: int) -> HttpResponse:
         if line and not line.isdigit():
             raise Invalid(f"'{line}' is no line number.", key="line")
         kernel = (review.base if request.POST.get("side") == "old" else review.kernel) if line else None
-        services.thread_open(request=review, person=request.user, text=text, kernel=kernel,
-                             line=int(line) if line else None, blocking=bool(request.POST.get("blocking")))
+        services.thread_open(
+            request=review,
+            person=request.user,
+            text=text,
+            kernel=kernel,
+            line=int(line) if line else None,
+            blocking=bool(request.POST.get("blocking")),
+        )
 
     return act(request, "Your comment is recorded.", open_thread, to=address(pk, f"L{line}" if line else "threads"))
 
 
 def thread_seen(request: HttpRequest, pk: int) -> Thread:
     """A thread of the person's teams."""
-    row = Thread.objects.select_related("request__team", "opened_by").filter(
-        pk=pk, request__team__in=teams_of(request.user)).first()
+    row = (
+        Thread.objects.select_related("request__team", "opened_by")
+        .filter(pk=pk, request__team__in=teams_of(request.user))
+        .first()
+    )
     if row is None:
         raise NotFound("There is no such thread in your teams.")
     return row
@@ -50,9 +59,12 @@ def thread_seen(request: HttpRequest, pk: int) -> Thread:
 def reply(request: HttpRequest, pk: int) -> HttpResponse:
     """Answer in a thread."""
     thread = thread_seen(request, pk)
-    return act(request, "Your reply is recorded.", lambda: services.thread_reply(
-        thread=thread, person=request.user, text=request.POST.get("text", "")),
-        to=address(thread.request_id, f"thread-{pk}"))
+    return act(
+        request,
+        "Your reply is recorded.",
+        lambda: services.thread_reply(thread=thread, person=request.user, text=request.POST.get("text", "")),
+        to=address(thread.request_id, f"thread-{pk}"),
+    )
 
 
 @page
@@ -60,8 +72,12 @@ def reply(request: HttpRequest, pk: int) -> HttpResponse:
 def resolve(request: HttpRequest, pk: int) -> HttpResponse:
     """Resolve a thread. Resolving does not approve."""
     thread = thread_seen(request, pk)
-    return act(request, "The thread is resolved.", lambda: services.thread_resolve(thread=thread, person=request.user),
-               to=address(thread.request_id, f"thread-{pk}"))
+    return act(
+        request,
+        "The thread is resolved.",
+        lambda: services.thread_resolve(thread=thread, person=request.user),
+        to=address(thread.request_id, f"thread-{pk}"),
+    )
 
 
 @page
@@ -70,8 +86,14 @@ def raise_tier(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for more than the computed tier does."""
     review = request_for(request.user, pk)
     tier = request.POST.get("tier", "")
-    return act(request, f"The tier is {tier} now.", lambda: services.review_raise_tier(
-        request=review, person=request.user, tier=tier, reason=request.POST.get("reason", "")), to=address(pk))
+    return act(
+        request,
+        f"The tier is {tier} now.",
+        lambda: services.review_raise_tier(
+            request=review, person=request.user, tier=tier, reason=request.POST.get("reason", "")
+        ),
+        to=address(pk),
+    )
 
 
 @page
@@ -79,8 +101,12 @@ def raise_tier(request: HttpRequest, pk: int) -> HttpResponse:
 def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     """Take the request back."""
     review = request_for(request.user, pk)
-    return act(request, f"{review} is withdrawn.", lambda: services.review_withdraw(
-        request=review, person=request.user, reason=request.POST.get("reason", "")), to=address(pk))
+    return act(
+        request,
+        f"{review} is withdrawn.",
+        lambda: services.review_withdraw(request=review, person=request.user, reason=request.POST.get("reason", "")),
+        to=address(pk),
+    )
 
 
 @page
@@ -89,18 +115,28 @@ def seen(request: HttpRequest, pk: int) -> HttpResponse:
     """Mark a piece of evidence as seen."""
     review = request_for(request.user, pk)
     item = request.POST.get("item", "")
-    return act(request, f"{item.capitalize()} is marked as seen by you.", lambda: services.viewed_mark(
-        request=review, person=request.user, item=item), to=address(pk, item))
+    return act(
+        request,
+        f"{item.capitalize()} is marked as seen by you.",
+        lambda: services.viewed_mark(request=review, person=request.user, item=item),
+        to=address(pk, item),
+    )
 
 
 @page
 @require_POST
 def lift(request: HttpRequest, pk: int) -> HttpResponse:
     """Lift a veto with a reason; approves nothing."""
-    veto = Veto.objects.select_related("decision__request", "team", "by").filter(
-        pk=pk, team__in=teams_of(request.user)).first()
+    veto = (
+        Veto.objects.select_related("decision__request", "team", "by")
+        .filter(pk=pk, team__in=teams_of(request.user))
+        .first()
+    )
     if veto is None:
         raise NotFound("There is no such veto in your teams.")
-    return act(request, "The veto is lifted. It approves nothing; the kernel may be submitted again.",
-               lambda: services.veto_lift(veto=veto, person=request.user, reason=request.POST.get("reason", "")),
-               to=address(veto.decision.request_id))
+    return act(
+        request,
+        "The veto is lifted. It approves nothing; the kernel may be submitted again.",
+        lambda: services.veto_lift(veto=veto, person=request.user, reason=request.POST.get("reason", "")),
+        to=address(veto.decision.request_id),
+    )

@@ -18,8 +18,10 @@ from apps.reviews.selectors import request_for
 from apps.teams import sessions
 
 DONE = {
-    "approve": "Your approval is recorded.", "request_changes": "Changes are requested; the agent gets your words.",
-    "reject": "Rejected. The request is closed.", "veto": "Vetoed. This kernel does not come back without your words on top.",
+    "approve": "Your approval is recorded.",
+    "request_changes": "Changes are requested; the agent gets your words.",
+    "reject": "Rejected. The request is closed.",
+    "veto": "Vetoed. This kernel does not come back without your words on top.",
     "comment": "Your comment is recorded.",
 }
 
@@ -53,6 +55,13 @@ def record(request: HttpRequest, review: ReviewRequest, kind: str, text: str) ->
         sessions.reauthenticate(request, password=request.POST["password"])
     version = request.POST.get("version", "")
     services.review_decide(
-        request=review, person=request.user, kind=kind, comment=text, shown_digest=request.POST.get("digest", ""),
-        shown_version=int(version) if version.isdigit() else -1, reauthenticated_at=sessions.reauthenticated_at(request),
-        session_hash=sessions.session_hash(request), ticked=request.POST.getlist("ticked"))
+        request=review,
+        person=request.user,
+        kind=kind,
+        comment=text,
+        shown_digest=request.POST.get("digest", ""),
+        shown_version=int(version) if version.isdigit() else -1,
+        reauthenticated_at=sessions.reauthenticated_at(request),
+        session_hash=sessions.session_hash(request),
+        ticked=request.POST.getlist("ticked"),
+    )

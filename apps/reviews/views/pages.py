@@ -27,10 +27,18 @@ def inbox(request: HttpRequest) -> HttpResponse:
     if state in RequestState.values:
         closed = closed.filter(state=state)
     pages = Paginator(closed, PER_PAGE).get_page(request.GET.get("page"))
-    return show(request, "reviews/inbox.html", {
-        "mine": [row_of(one, request.user) for one in waiting], "others": [row_of(one, request.user) for one in others],
-        "pages": pages, "spot_checks": spot_checks_for(request.user), "state": state,
-        "states": [choice for choice in RequestState.choices if choice[0] not in REQUEST_OPEN]})
+    return show(
+        request,
+        "reviews/inbox.html",
+        {
+            "mine": [row_of(one, request.user) for one in waiting],
+            "others": [row_of(one, request.user) for one in others],
+            "pages": pages,
+            "spot_checks": spot_checks_for(request.user),
+            "state": state,
+            "states": [choice for choice in RequestState.choices if choice[0] not in REQUEST_OPEN],
+        },
+    )
 
 
 @never_cache

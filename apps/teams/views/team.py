@@ -31,12 +31,17 @@ RIGHTS = (
 def show_team(request: HttpRequest, slug: str) -> HttpResponse:
     """Everything about one team."""
     team = selectors.team_for(request.user, slug)
-    return show(request, "teams/team.html", {
-        "subject": team,
-        "members": [{"user": user, "grants": grants} for user, grants in selectors.members_of(team)],
-        "rights": [{"what": what, "why": policy(request.user, team)} for what, policy in RIGHTS],
-        "may_manage": policies.may_manage(request.user, team), "all_roles": Role.values,
-    })
+    return show(
+        request,
+        "teams/team.html",
+        {
+            "subject": team,
+            "members": [{"user": user, "grants": grants} for user, grants in selectors.members_of(team)],
+            "rights": [{"what": what, "why": policy(request.user, team)} for what, policy in RIGHTS],
+            "may_manage": policies.may_manage(request.user, team),
+            "all_roles": Role.values,
+        },
+    )
 
 
 def person_named(team: Team, username: str) -> User:
@@ -47,8 +52,10 @@ def person_named(team: Team, username: str) -> User:
     """
     found = User.objects.filter(username=username.strip(), is_active=True).first()
     if found is None:
-        raise Invalid(f"There is no active account named '{username.strip()}'. Check the name; an admin makes accounts.",
-                      key="username")
+        raise Invalid(
+            f"There is no active account named '{username.strip()}'. Check the name; an admin makes accounts.",
+            key="username",
+        )
     return found
 
 
@@ -81,10 +88,13 @@ def grant_role(request: HttpRequest, slug: str) -> HttpResponse:
     def grant(team: Team) -> None:
         if role not in Role.values:
             raise Invalid(f"'{role}' is no role. Roles are {', '.join(Role.values)}.", key="role")
-        services.role_grant(team=team, user=person_named(team, name), role=role, by=request.user,
-                            reason=request.POST.get("reason", ""))
+        services.role_grant(
+            team=team, user=person_named(team, name), role=role, by=request.user, reason=request.POST.get("reason", "")
+        )
 
-    return changing(request, slug, f"{name} holds the role {role}. It counts for requests that open from now on.", grant)
+    return changing(
+        request, slug, f"{name} holds the role {role}. It counts for requests that open from now on.", grant
+    )
 
 
 @page
@@ -92,8 +102,14 @@ def grant_role(request: HttpRequest, slug: str) -> HttpResponse:
 def revoke_role(request: HttpRequest, slug: str) -> HttpResponse:
     """Take a role away."""
     name, role = request.POST.get("username", ""), request.POST.get("role", "")
-    return changing(request, slug, f"{name} no longer holds the role {role}.", lambda team: services.role_revoke(
-        team=team, user=person_named(team, name), role=role, by=request.user, reason=request.POST.get("reason", "")))
+    return changing(
+        request,
+        slug,
+        f"{name} no longer holds the role {role}.",
+        lambda team: services.role_revoke(
+            team=team, user=person_named(team, name), role=role, by=request.user, reason=request.POST.get("reason", "")
+        ),
+    )
 
 
 @page
@@ -102,7 +118,9 @@ def set_sharing(request: HttpRequest, slug: str) -> HttpResponse:
     """Show or hide the team's rows on other teams' leaderboards."""
     shared = request.POST.get("shared") == "yes"
     done = "Other teams see your rows on boards." if shared else "Only your team sees its rows on boards."
-    return changing(request, slug, done, lambda team: services.boards_sharing_set(team=team, shared=shared, by=request.user))
+    return changing(
+        request, slug, done, lambda team: services.boards_sharing_set(team=team, shared=shared, by=request.user)
+    )
 
 
 def whole(request: HttpRequest, name: str) -> int:
@@ -123,9 +141,15 @@ def set_policy(request: HttpRequest, slug: str) -> HttpResponse:
     """Raise what the gate asks; the floors are constants and open requests become stale."""
 
     def change(team: Team) -> None:
-        reviews.policy_set(team=team, person=request.user, light_auto_promote=bool(request.POST.get("light_auto_promote")),
-                           approvals_light=whole(request, "approvals_light"),
-                           approvals_medium=whole(request, "approvals_medium"),
-                           approvals_heavy=whole(request, "approvals_heavy"))
+        reviews.policy_set(
+            team=team,
+            person=request.user,
+            light_auto_promote=bool(request.POST.get("light_auto_promote")),
+            approvals_light=whole(request, "approvals_light"),
+            approvals_medium=whole(request, "approvals_medium"),
+            approvals_heavy=whole(request, "approvals_heavy"),
+        )
 
-    return changing(request, slug, "The policy has a new version; requests that were open under the old one are stale.", change)
+    return changing(
+        request, slug, "The policy has a new version; requests that were open under the old one are stale.", change
+    )

@@ -67,8 +67,10 @@ def test_what_lies_outside_the_marks_is_common_to_both(old: str, new: str) -> No
     gone, come = changed_ranges(old, new)
     if not gone and not come:
         return
-    keep = ["".join(c for at, c in enumerate(text) if not any(low <= at < high for low, high in spans))
-            for text, spans in ((old, gone), (new, come))]
+    keep = [
+        "".join(c for at, c in enumerate(text) if not any(low <= at < high for low, high in spans))
+        for text, spans in ((old, gone), (new, come))
+    ]
     assert keep[0] == keep[1]
 
 

@@ -1,0 +1,78 @@
+"""Figures are valid for plotly, and say what the rows say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import plotly.graph_objects as go
+
+from apps.campaigns.plots import Reference, RoundPoint, comparison, incumbent_steps, speed_up
+from apps.core.plotting import to_json
+from apps.kernels.plots import ShapeSides, density, distribution, thin
+from apps.leaderboards.plots import BoardDot, dots
+
+POINTS = [
+    RoundPoint(0, "accepted", 1.0, 1.0, 1.0, "passed"),
+    RoundPoint(1, "accepted", 1.41, 1.40, 1.42, "faster"),
+    RoundPoint(2, "cannot_tell", 1.42, 1.39, 1.45, "cannot tell"),
+    RoundPoint(3, "refused", None, None, None, "timeout"),
+    RoundPoint(4, "slower", 1.2, 1.19, 1.21, "slower"),
+]
+
+
+def resolved(value: Any) -> Any:
+    """Tokens replaced as the browser does."""
+    if isinstance(value, str) and value.startswith("--"):
+        return "#123456"
+    if isinstance(value, list):
+        return [resolved(one) for one in value]
+    return {key: resolved(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def test_all_figures_fit_plotlys_schema() -> None:
+    sides = [ShapeSides("a", (10.0, 11.0, 10.5), (8.0, 8.2, 8.1)), ShapeSides("b", (), ())]
+    for figure in (
+        speed_up(POINTS, [Reference("champion", "champion", 1.3), Reference("roof", "roof", 1.9)], noise=0.004),
+        speed_up([]),
+        speed_up(POINTS, log_axis=True),
+        comparison([("C-1", [(0, 1.0), (2, 1.4)]), ("C-2", [])]),
+        comparison([]),
+        distribution(sides, "champion"),
+        dots([BoardDot("1 A", 1.2, 1.1, 1.3, "own"), BoardDot("B", 1.0, None, None, "library")], "x"),
+        dots([], "x"),
+    ):
+        go.Figure(resolved(json.loads(to_json(figure))))
+
+
+def test_the_incumbent_steps_only_where_a_round_was_accepted() -> None:
+    assert incumbent_steps(POINTS) == [(0, 1.0), (1, 1.41)]
+    figure = speed_up(POINTS, noise=0.02)
+    line = next(trace for trace in figure["data"] if trace["mode"] == "lines+markers")
+    assert line["x"][:2] == [0.0, 1.0] and line["y"] == [1.0, 1.41, 1.41]
+    low, high = figure["data"][0]["y"][1], figure["data"][1]["y"][1]
+    assert (round(low / 1.41, 3), round(high / 1.41, 3)) == (0.94, 1.06)
+
+
+def test_what_was_not_timed_is_marked_below_everything_timed() -> None:
+    figure = speed_up(POINTS)
+    refused = next(trace for trace in figure["data"] if trace.get("marker", {}).get("symbol") == "triangle-down-open")
+    assert refused["x"] == [3] and refused["y"][0] < 1.0
+    assert "not timed" in refused["text"][0]
+
+
+def test_json_cannot_leave_its_element_and_holds_no_tags_of_names() -> None:
+    text = to_json({"data": [], "layout": {"title": {"text": "</script><b>&"}}})
+    assert "<" not in text and ">" not in text and "&" not in text
+    assert json.loads(text)["layout"]["title"]["text"] == "</script><b>&"
+    assert "<a" not in json.dumps(comparison([("<a href=x>", [(0, 1.0)])]), ensure_ascii=False)
+
+
+def test_thinning_keeps_the_ends_and_density_has_both_medians() -> None:
+    samples = [float(value) for value in range(1000)]
+    kept = thin(samples, 100)
+    assert len(kept) == 100 and (kept[0], kept[-1]) == (0.0, 999.0)
+    found = density([10.0, 11.0, 12.0], [5.0, 5.5, 6.0])
+    assert found is not None and found.candidate_x < found.other_x
+    assert density([1.0], [1.0, 2.0]) is None
+    assert density([2.0, 2.0], [2.0, 2.0]) is not None
