@@ -84,7 +84,9 @@ class IdleWork:
         here = environment(Backend.NUMBA).class_
         known = SelfTest.objects.filter(evaluator_version=api.evaluator_version(), environment_class=here,
                                         backend="numba")
-        verdict = Verdict.objects.filter(environment_class=here, foreign=False).order_by("-id").first()
+        # Level 0 is also what a candidate carries that was refused before anything ran.
+        judged = Verdict.objects.filter(environment_class=here, foreign=False, isolation__gt=0)
+        verdict = judged.order_by("-id").first()
         if not known.exists() or (verdict is not None and not known.filter(isolation=verdict.isolation).exists()):
             return True
         long_idle = time.monotonic() - self._idle_since >= FULL_AFTER_IDLE_S

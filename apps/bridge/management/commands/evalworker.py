@@ -41,7 +41,8 @@ class Command(BaseCommand):
 
         def beat(verdict: dict[str, Any] | None) -> bool:
             facts: dict[str, Any] = {}
-            if verdict is not None:
+            # A candidate refused before anything ran says nothing about the walls.
+            if verdict is not None and verdict["evaluator"]["isolation"]["proved"]:
                 isolation = verdict["evaluator"]["isolation"]
                 facts = {"isolation": isolation["level"], "proved": isolation["proved"],
                          "environment": verdict["environment"]}
