@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the corpus; exit 0 everything right, 1 something slipped through or was refused wrongly, 2 not judged."""
+    """Run the corpus; exit 0 all is well, 1 something slipped through or was refused wrongly, 2 not judged."""
     kernels = chosen_kernels(quick=arguments.quick, backend=arguments.backend, text=arguments.only)
     began, results = time.monotonic(), []
     for result in run_corpus(kernels):
@@ -34,9 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stdout.flush()
     document = report(results, quick=arguments.quick, seconds=time.monotonic() - began)
     sys.stdout.write(json.dumps(document, indent=1) + "\n" if arguments.json else _summary(document))
-    if any(result.right is False for result in results):
+    if any(result.failed for result in results):
         return 1
-    return 0 if results and all(result.right for result in results) else 2
+    return 2 if not results or any(result.right is None for result in results) else 0
 
 
 def chosen_kernels(*, quick: bool, backend: str | None = None, text: str | None = None) -> list[CorpusKernel]:
@@ -55,7 +55,8 @@ def report(results: list[CorpusResult], *, quick: bool, seconds: float) -> dict[
 
     ``isolation`` is the lowest level at which a kernel was really started, ``None`` where none was.
     """
-    wrong = [result for result in results if result.right is False]
+    wrong = [result for result in results if result.failed]
+    other = [result for result in results if result.right is False and not result.failed]
     open_ = [result for result in results if result.right is None]
     started = [result for result in results if result.stage not in (Stage.ADMIT, Stage.STATIC, Stage.ARITHMETIC)]
     levels = [result.isolation for result in started if result.isolation is not None]
@@ -64,7 +65,8 @@ def report(results: list[CorpusResult], *, quick: bool, seconds: float) -> dict[
         "environments": sorted({result.environment for result in results if result.environment}),
         "isolation": min(levels, default=None), "seconds": round(seconds, 2),
         "passed": False if wrong else None if open_ or not results else True,
-        "counts": {"run": len(results), "right": len(results) - len(wrong) - len(open_), "not_judged": len(open_),
+        "counts": {"run": len(results), "right": sum(result.right is True for result in results),
+                   "not_judged": len(open_), "refused_otherwise": len(other),
                    "slipped": sum(r.kernel.kind != "honest" for r in wrong),
                    "refused_wrongly": sum(r.kernel.kind == "honest" for r in wrong)},
         "kernels": [{
@@ -76,7 +78,7 @@ def report(results: list[CorpusResult], *, quick: bool, seconds: float) -> dict[
 
 
 def _line(result: CorpusResult) -> str:
-    mark = {True: "ok  ", False: "FAIL", None: "??  "}[result.right]
+    mark = "FAIL" if result.failed else {True: "ok  ", False: "else", None: "??  "}[result.right]
     expected = "" if result.right else f"  expected {', '.join(map(str, result.kernel.outcomes))}: {result.text}"
     return (f"{mark} {result.seconds:6.2f} s  {result.kernel.kind:6} {result.kernel.name}  {result.outcome} "
             f"at {result.stage}{expected}\n")
@@ -85,7 +87,9 @@ def _line(result: CorpusResult) -> str:
 def _summary(document: dict[str, Any]) -> str:
     counts = document["counts"]
     if document["passed"]:
-        return f"All {counts['run']} kernels were judged rightly in {document['seconds']} s.\n"
+        other = counts["refused_otherwise"]
+        tail = f" {other} were refused for another reason than the table names." if other else ""
+        return f"{counts['run']} kernels in {document['seconds']} s: none slipped through, no honest one refused.{tail}\n"
     if not counts["run"]:
         return "No kernel matches. Leave out --only or --backend.\n"
     return (f"{counts['slipped']} slipped through, {counts['refused_wrongly']} honest ones refused, "

@@ -36,6 +36,7 @@ def answers(*results: CorpusResult) -> object:
 @pytest.mark.parametrize(("results", "code", "passed"), [
     ([result("cheat", "policy_violation", True), result("honest", "passed", True)], 0, True),
     ([result("cheat", "passed", False)], 1, False),
+    ([result("wrong", "runtime_error", False), result("honest", "passed", True)], 0, True),
     ([result("honest", "out_of_bounds", False), result("cheat", "infra_error", None)], 1, False),
     ([result("cheat", "infra_error", None), result("honest", "passed", True)], 2, None),
     ([], 2, None)])

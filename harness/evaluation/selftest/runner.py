@@ -36,6 +36,12 @@ class CorpusResult:
     environment: str | None = None
     isolation: int | None = None
 
+    @property
+    def failed(self) -> bool:
+        """A cheat or wrong kernel slipped through, or an honest one was refused. One that was refused for another
+        reason than the table names is not ``right``, but nobody was misled by it."""
+        return self.right is False and (self.kernel.kind == "honest" or self.outcome is Outcome.PASSED)
+
 
 def run_corpus(kernels: Iterable[CorpusKernel]) -> Iterator[CorpusResult]:
     """Evaluate each kernel in turn and yield what came out; one kernel's fate never touches the next."""
