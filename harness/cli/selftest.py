@@ -89,7 +89,8 @@ def _summary(document: dict[str, Any]) -> str:
     if document["passed"]:
         other = counts["refused_otherwise"]
         tail = f" {other} were refused for another reason than the table names." if other else ""
-        return f"{counts['run']} kernels in {document['seconds']} s: none slipped through, no honest one refused.{tail}\n"
+        return (f"{counts['run']} kernels in {document['seconds']} s: none slipped through, no honest one refused."
+                f"{tail}\n")
     if not counts["run"]:
         return "No kernel matches. Leave out --only or --backend.\n"
     return (f"{counts['slipped']} slipped through, {counts['refused_wrongly']} honest ones refused, "
