@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 
 from django.db import close_old_connections
 
+from apps.bridge.runner.demo.names import people_at_work
 from apps.bridge.runner.evaluator import Abandoned, Evaluator
 from apps.bridge.runner.responses import Response, ResponseInvalid
 from apps.bridge.runner.watch import Watch
-from apps.campaigns.choices import PRIORITIES, JobPurpose
+from apps.campaigns.choices import PRIORITIES, JobPurpose, JobState
 from apps.campaigns.jobs import services
 from apps.campaigns.jobs.handback import job_release, urgent_job_waits
 from apps.campaigns.jobs.models import Job
@@ -71,6 +72,8 @@ class EvaluationWorker:
         if time.monotonic() - self._reaped >= REAP_EVERY_S:
             self._reaped = time.monotonic()
             services.jobs_reap()
+        if people_at_work() and not person_waits():
+            return False  # a background job begun now would only be in the way of the next round
         job = services.job_lease(hardware=self.hardware, backends=self.backends)
         if job is None:
             return False
@@ -92,7 +95,7 @@ class EvaluationWorker:
 
     def _judge(self, job: Job) -> Response:
         watch = Watch(job=job, report=self.report, stopping=self.stopping.is_set,
-                      must_yield=lambda: urgent_job_waits(job=job) and job.priority < PRIORITIES[JobPurpose.ROUND])
+                      must_yield=lambda: job.priority < PRIORITIES[JobPurpose.ROUND] and urgent_job_waits(job=job))
         return self.evaluator.evaluate(job.request, on_progress=watch.progress, on_tick=watch.tick)
 
     @staticmethod
@@ -108,3 +111,8 @@ class EvaluationWorker:
             services.job_fail(job_id=job.pk, fence=job.fence, error=text)
         except LeaseLost:
             return
+
+
+def person_waits() -> bool:
+    """Whether a job that somebody waits for is in the queue."""
+    return Job.objects.filter(state=JobState.QUEUED, priority__gte=PRIORITIES[JobPurpose.ROUND]).exists()

@@ -8,10 +8,11 @@ import pytest
 from django.db.models import F
 
 from apps.bridge.runner.campaign_loop import CampaignRunner, Step
-from apps.bridge.runner.evaluator import Evaluator, ProgressLine
+from apps.bridge.runner.evaluator import Abandoned, Evaluator, ProgressLine
 from apps.bridge.runner.watch import Watch
 from apps.bridge.runner.worker import EvaluationWorker
 from apps.campaigns.jobs import services as queue
+from apps.campaigns.jobs.handback import urgent_job_waits
 from apps.campaigns.models import Campaign, Job
 from apps.kernels.models import Verdict
 from apps.stream.models import Progress
@@ -94,15 +95,21 @@ def test_a_background_job_makes_way_for_a_more_urgent_one_a_persons_does_not(job
         made._looked = float("-inf")
         return made
 
-    from apps.bridge.runner.evaluator import Abandoned
-    from apps.campaigns.jobs.handback import urgent_job_waits
-
     watch(False).tick()
     with pytest.raises(Abandoned, match="goes first"):
         watch(True).tick()
     Job.objects.filter(pk=job.pk).update(priority=F("priority") + 1)
     job.priority = 1
     assert urgent_job_waits(job=job)
+
+
+def test_between_a_persons_rounds_no_background_job_is_begun(job: Job, worker: EvaluationWorker) -> None:
+    Job.objects.filter(pk=job.pk).update(priority=F("priority") - 1)
+    assert not worker.work_once()  # a person's campaign runs; its next round comes any moment
+    Campaign.objects.filter(pk=job.campaign_id).update(state="paused")
+    assert worker.work_once()
+    job.refresh_from_db()
+    assert job.state == "succeeded"
 
 
 def test_a_drained_worker_takes_nothing(job: Job, worker: EvaluationWorker) -> None:

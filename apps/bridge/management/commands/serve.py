@@ -36,12 +36,13 @@ class Command(BaseCommand):
     def handle(self, *, port: int, host: str, demo: bool, **options: Any) -> None:
         """Serve until asked to stop."""
         began = time.monotonic()
+        demo = demo or settings.DEMO
         if demo and host not in LOOPBACK:
             raise CommandError(f"The demo signs people in by one click, so it serves this machine only, not {host}. "
                                "Leave out --demo or --host.")
-        os.environ["KERNELOPT_DEMO"] = "1" if demo else os.environ.get("KERNELOPT_DEMO", "0")
+        os.environ["KERNELOPT_DEMO"] = str(int(demo))
         os.environ["KERNELOPT_SITE_URL"] = f"http://{host}:{port}"
-        settings.DEMO = settings.DEMO or demo
+        settings.DEMO = demo
         try:
             lock = hold_lock(settings.VAR_DIR / "run" / "serve.lock", "KernelOpt")
             check_port(host, port)
@@ -49,7 +50,7 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from problem
         with lock:
             call_command("migrate", interactive=False, verbosity=0)
-            for warning in prepare(demo=settings.DEMO):
+            for warning in prepare(demo=demo):
                 self._say(f"Note: {warning}")
             self._supervise(f"http://{host}:{port}/", host, port, began)
         self._say("Stopped. Everything written so far is kept; campaigns go on where they were at the next start.")
