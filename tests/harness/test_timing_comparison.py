@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -161,3 +163,10 @@ def test_score_without_baseline_or_metric_is_none():
     only_latency = ShapeSamples("s", 1.0, {"baseline": (PairedRound((2.0,), (1.0,)),)}, ())
     assert score(Samples((only_latency,)), Weights()) is None
     assert score(Samples((only_latency,)), Weights(1.0, 0.0, 0.0, 0.0)) == pytest.approx(2.0)
+
+
+def test_the_comparison_needs_no_numeric_library():
+    program = ("import sys, harness.evaluation.timing.comparison, harness.hardware.digests, harness.evaluation.sandbox\n"
+               "print(*sorted({'torch', 'numpy', 'numba', 'triton'} & set(sys.modules)))")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
