@@ -6,6 +6,7 @@ import math
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -166,7 +167,8 @@ def test_score_without_baseline_or_metric_is_none():
 
 
 def test_the_comparison_needs_no_numeric_library():
-    program = ("import sys, harness.evaluation.timing.comparison, harness.hardware.digests, harness.evaluation.sandbox\n"
-               "print(*sorted({'torch', 'numpy', 'numba', 'triton'} & set(sys.modules)))")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    names = "harness.evaluation.timing.comparison, harness.hardware.digests, harness.evaluation.sandbox"
+    program = f"import sys, {names}\nprint(*sorted({{'torch', 'numpy', 'numba', 'triton'}} & set(sys.modules)))"
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root)
     assert done.stdout.strip() == ""
