@@ -106,7 +106,7 @@ def test_a_background_job_makes_way_for_a_more_urgent_one_a_persons_does_not(job
 def test_between_a_persons_rounds_no_background_job_is_begun(job: Job, worker: EvaluationWorker) -> None:
     Job.objects.filter(pk=job.pk).update(priority=F("priority") - 1)
     assert not worker.work_once()  # a person's campaign runs; its next round comes any moment
-    Campaign.objects.filter(pk=job.campaign_id).update(state="paused")
+    Campaign.objects.filter(pk=job.campaign_id).update(state="plateau")
     assert worker.work_once()
     job.refresh_from_db()
     assert job.state == "succeeded"
