@@ -40,6 +40,8 @@ def report(state: CampaignState, final: Verdict | None, label: str) -> str:
 
 def headline(state: CampaignState, final: Verdict | None) -> str:
     """R19 in a sentence: the fresh measurement, or why there is none."""
+    if state.baseline_verdict is not None and state.baseline_verdict.passed and not state.baseline_verdict.timed:
+        return "Nothing was timed here, so no kernel can be called faster; the baseline stays the incumbent."
     if not state.improved:
         return "No candidate was verified faster than the baseline; it stays the best kernel."
     ratio = final.timing.overall.get(str(Role.BASELINE)) if final is not None and final.timing else None
