@@ -81,10 +81,10 @@ def speed_up(
                 "yref": "y",
                 "y": steps[-1][1],
                 "yanchor": "middle",
-                "text": f"<b>incumbent {figures.ratio(steps[-1][1])}</b>",
+                "text": f"incumbent {figures.ratio(steps[-1][1])}",
                 "showarrow": False,
                 "xshift": 6,
-                "font": {"color": "--plot-candidate", "size": 11},
+                "font": {"color": "--plot-candidate", "size": 11, "weight": 700},
             }
         )
     for kind, symbol, colour in (
@@ -214,6 +214,9 @@ def comparison(series: Sequence[tuple[str, Sequence[tuple[int, float]]]]) -> Fig
     return {
         "data": data,
         "layout": layout(
-            {"title": {"text": "round"}, "showgrid": False}, {"ticksuffix": "×"}, right=160, annotations=labels
+            {"title": {"text": "round"}, "showgrid": False, "dtick": 1 if last <= 25 else 5},
+            {"ticksuffix": "×"},
+            right=160,
+            annotations=labels,
         ),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -62,6 +63,8 @@ def form_of(request: HttpRequest) -> tuple[Any, goal_form.GoalForm, dict[str, li
     if request.method == "POST":
         posted = request.POST.copy()
         posted["backend"], posted["hardware"], posted["workload"] = backend, hardware, workload
+        if "refresh" in posted:  # another operator declares other parameters
+            posted = QueryDict(urlencode([pair for pair in pairs_of(posted) if not pair[0].startswith("adjustable.")]))
         return facts, goal_form.read(posted, facts), offered
     if source is not None and source.goal["operator"] == facts.name and source.goal["backend"] == backend:
         form = goal_form.from_document(source.goal, facts)
@@ -70,6 +73,11 @@ def form_of(request: HttpRequest) -> tuple[Any, goal_form.GoalForm, dict[str, li
     form.values |= goal_form.PRESETS.get(data.get("preset", ""), {})
     form.values["name"] = ""
     return facts, check(form, facts), offered
+
+
+def pairs_of(posted: QueryDict) -> list[tuple[str, str]]:
+    """Every name and value, in order."""
+    return [(name, str(value)) for name, values in posted.lists() for value in values]
 
 
 def check(form: goal_form.GoalForm, facts: Any) -> goal_form.GoalForm:
@@ -108,7 +116,11 @@ def context(request: HttpRequest, team: Team | None) -> dict[str, Any]:
         "origin": origin_of(request),
         "kernel": kernel_of(request),
         "tunables": [
-            (one, form.values.get(f"adjustable.{one['key']}.low"), form.values.get(f"adjustable.{one['key']}.high"))
+            (
+                one,
+                form.values.get(f"adjustable.{one['key']}.low") or one["low"],
+                form.values.get(f"adjustable.{one['key']}.high") or one["high"],
+            )
             for one in goal_form.tunables_of(facts, form.values["backend"])
         ],
         "optional_prohibitions": goal_form.OPTIONAL_PROHIBITIONS,

@@ -3,49 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from django.conf import settings
 from django.db.models import Count
 
 from apps.campaigns.choices import CampaignState, JobState
 from apps.campaigns.jobs.selectors import workers
-from apps.campaigns.jobs.workers import selftest_gap
 from apps.campaigns.models import Campaign, Job
-from apps.reviews import triggers
 from apps.reviews.choices import REQUEST_OPEN
 from apps.reviews.models import ReviewRequest
+from apps.reviews.selectors import promotions_blocked
 
 CHILDREN = {"engine": "The engine", "evalworker": "The evaluation worker"}
 MEANS = {
     "engine": "Campaigns stand still; nothing is lost.",
     "evalworker": "Candidates wait in the queue; nothing is lost and nothing is charged.",
 }
-
-
-def promotions_blocked() -> list[str]:
-    """Sentences that say what keeps promotions waiting on the devices that are up; empty when they may happen now."""
-    found = []
-    gone = triggers.missing()
-    if gone:
-        found.append(
-            f"{len(gone)} of the database's own guards are missing or altered. Run `python manage.py migrate`."
-        )
-    evaluators = [status.worker for status in workers() if status.up and status.worker.kind == "evalworker"]
-    if not evaluators:
-        return [*found, "No evaluation worker is up, so nothing can be verified before a promotion."]
-    for worker in evaluators:
-        if worker.isolation is None:
-            found.append(f"On {worker.hardware} no isolation level was proved yet; the first evaluation proves it.")
-            continue
-        if worker.isolation < settings.REQUIRED_ISOLATION:
-            found.append(
-                f"On {worker.hardware} isolation level {worker.isolation} was proved; "
-                f"{settings.REQUIRED_ISOLATION} is needed."
-            )
-        gap = selftest_gap(worker.environment.get("class", ""), worker.isolation, "numba")
-        if gap:
-            found.append(f"{worker.hardware}: {gap}")
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +34,14 @@ class Banner:
     link: str
 
 
-def banners() -> list[Banner]:
+def blocked_of(request: Any) -> list[str]:
+    """``promotions_blocked``, asked once per request."""
+    if not hasattr(request, "_promotions_blocked"):
+        request._promotions_blocked = promotions_blocked()
+    return request._promotions_blocked
+
+
+def banners(blocked: list[str]) -> list[Banner]:
     """Dead children first, then what keeps promotions waiting."""
     found = []
     seen: dict[str, bool] = {}
@@ -81,7 +61,6 @@ def banners() -> list[Banner]:
                     "System",
                 )
             )
-    blocked = promotions_blocked()
     if blocked and not found:
         found.append(Banner("warn", "shield", "Promotions wait", "Promotions wait.", blocked[0], "/system/", "Why"))
     return found

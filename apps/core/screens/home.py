@@ -14,7 +14,7 @@ from apps.campaigns.jobs.selectors import selftests, workers
 from apps.campaigns.models import Campaign, Job
 from apps.campaigns.screens import listing
 from apps.campaigns.screens.detail import plateau_options
-from apps.core.screens.health import promotions_blocked
+from apps.core.screens.health import blocked_of
 from apps.kernels.models import Promotion
 from apps.reviews.screens.inbox import row_of
 from apps.reviews.selectors import inbox_for, requests_for
@@ -60,7 +60,7 @@ def home_context(request: HttpRequest, team: Team | None) -> dict[str, Any]:
         "running_jobs": queue.filter(state=JobState.LEASED).count(),
         "promotions": [promotion_row(one) for one in recent.prefetch_related("request__decisions__user")[:6]],
         "selftest": next(iter(selftests()), None),
-        "blocked": promotions_blocked(),
+        "blocked": blocked_of(request),
         "workers": workers(),
         "team": team,
         "grants": list(grants_announced(user, week)[:5]),

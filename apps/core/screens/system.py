@@ -12,7 +12,7 @@ from apps.campaigns.choices import JobState
 from apps.campaigns.jobs.selectors import queue, selftests, workers
 from apps.campaigns.models import Job
 from apps.core.screens.doctor import doctor_rows
-from apps.core.screens.health import promotions_blocked
+from apps.core.screens.health import blocked_of
 from apps.kernels.models import Slot
 from apps.stream.selectors import head
 from apps.teams import policies
@@ -28,7 +28,7 @@ def system_context(request: HttpRequest, team: Team | None) -> dict[str, Any]:
     visible = set(teams_of(user).values_list("pk", flat=True))
     checks = doctor_rows()
     return {
-        "blocked": promotions_blocked(),
+        "blocked": blocked_of(request),
         "selftests": [selftest_row(row) for row in tests],
         "team": team,
         "workers": [

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.template.context import RequestContext
 
 from apps.core.current_team import current_team
-from apps.core.screens.health import banners, promotions_blocked
+from apps.core.screens.health import banners, blocked_of
 from apps.reviews.selectors import waiting_count
 from apps.teams import policies, selectors
 
@@ -42,7 +42,7 @@ def topbar(context: RequestContext) -> dict[str, Any]:
     section = request.path.split("/")[1]
     section = SECTIONS.get(section, section)
     waiting = waiting_count(request.user)
-    warning = "; ".join(promotions_blocked())
+    warning = "; ".join(blocked_of(request))
     nav = [
         {
             "href": href,
@@ -74,6 +74,5 @@ def topbar(context: RequestContext) -> dict[str, Any]:
 @register.inclusion_tag("core/partials/strips.html", takes_context=True)
 def strips(context: RequestContext) -> dict[str, Any]:
     """The demo strip, dead children of the server, and whether promotions wait: every page says so."""
-    if signed_in(context) is None:
-        return {"demo": settings.DEMO, "banners": []}
-    return {"demo": settings.DEMO, "banners": banners()}
+    request = signed_in(context)
+    return {"demo": settings.DEMO, "banners": banners(blocked_of(request)) if request is not None else []}

@@ -8,7 +8,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from apps.campaigns.jobs.selectors import workers
-from apps.core.screens.health import counts, promotions_blocked
+from apps.core.screens.health import counts
+from apps.reviews.selectors import promotions_blocked
 
 
 @never_cache

@@ -17,6 +17,8 @@ from apps.kernels.screens.verdicts import sheet_of
 from apps.reviews.models import ReviewRequest
 from apps.teams.selectors import teams_of
 
+SHOWN = 50
+
 
 @page
 def kernel_page(request: HttpRequest, digest: str) -> HttpResponse:
@@ -27,6 +29,7 @@ def kernel_page(request: HttpRequest, digest: str) -> HttpResponse:
     verdicts = (
         selectors.verdicts_of(request.user, kernel).defer("document").annotate(overall=F("document__timing__overall"))
     )
+    rounds = Round.objects.filter(kernel=kernel, campaign__team__in=teams).select_related("campaign").order_by("-id")
     return show(
         request,
         "kernels/kernel.html",
@@ -34,12 +37,14 @@ def kernel_page(request: HttpRequest, digest: str) -> HttpResponse:
             "kernel": kernel,
             "text": text_of(kernel),
             "origins": origins,
-            "verdicts": verdicts,
+            "verdicts": verdicts[:SHOWN],
+            "verdict_count": verdicts.count(),
             "lineage": selectors.lineage(kernel, origins[0].team) if origins else [kernel],
             "children": {
                 row.kernel_id: row for row in kernel.children.filter(team__in=teams).select_related("kernel")
             }.values(),
-            "rounds": Round.objects.filter(kernel=kernel, campaign__team__in=teams).select_related("campaign"),
+            "rounds": rounds[:SHOWN],
+            "round_count": rounds.count(),
             "requests": ReviewRequest.objects.filter(kernel=kernel, team__in=teams),
             "promotions": kernel.promotions.filter(slot__team__in=teams).select_related(
                 "slot__operator", "slot__hardware"
