@@ -1,4 +1,4 @@
-"""Django's name for this app."""
+"""Django's registration of this app; it brings the site's own system checks along."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from django.apps import AppConfig
 
 
 class CoreConfig(AppConfig):
-    """Pages and tags that belong to no single room."""
+    """Registers ``apps.core``."""
 
     name = "apps.core"
     label = "core"
+
+    def ready(self) -> None:
+        """Register the checks of ``kernelopt_site``."""
+        from kernelopt_site import checks  # noqa: F401

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from apps.bridge.api.errors import translated
@@ -61,6 +62,7 @@ def read_source(data: bytes) -> str:
         return read(data)
 
 
+@lru_cache(maxsize=512)
 def normal_digest(data: bytes) -> str:
     """Address of the normalised tree (comments, positions and local names do not matter).
 
@@ -73,8 +75,10 @@ def normal_digest(data: bytes) -> str:
         return address(read_source(data))
 
 
+@lru_cache(maxsize=512)
 def classify(base: bytes, new: bytes, operator: str, backend: str) -> TierFacts:
-    """The tier of going from ``base`` to ``new``, from the bytes alone.
+    """The tier of going from ``base`` to ``new``, from the bytes alone; kept per exact bytes, because pages and the
+    loop ask every second and parsing takes milliseconds.
 
     Raises:
         BridgeError: one side does not parse, or the operator is unknown.

@@ -20,7 +20,7 @@ from apps.reviews import gate, policies
 from apps.reviews.binding import intact
 from apps.reviews.choices import REQUEST_MACHINE, REQUEST_OPEN, RequestState
 from apps.reviews.models import ReviewRequest, Switches
-from apps.reviews.services.decisions import _locked, approved_check
+from apps.reviews.services.decisions import AFTER_APPROVAL, _locked, approved_check
 from apps.reviews.services.requests import announce, close, stale_check, streams_of
 from apps.stream.services import Log, recording
 from apps.teams.choices import Role
@@ -198,23 +198,27 @@ def gate_sweep() -> None:
 def _sweep_one(request: ReviewRequest) -> None:
     if request.state == RequestState.VERIFYING:
         promotion_finish(request=request)
-    elif not stale_check(request):
-        if request.state == RequestState.APPROVED and _lost_approval(request):
-            return
+        return
+    if stale_check(request):
+        return
+    missing = gate.unmet(request, without=("verification",))  # read first: what waits takes no lock
+    lost = [line for line in missing if line.code == "approvals"]
+    if request.state == RequestState.APPROVED and lost and request.raised_by_id is None:
+        _close_lost(request, lost[0])
+    elif not missing:
         promotion_start(request=request)
+    elif request.state == RequestState.OPEN and all(line.code in AFTER_APPROVAL for line in missing):
+        with transaction.atomic():  # a thread was resolved after the last approval
+            approved_check(_locked(request))
 
 
-def _lost_approval(request: ReviewRequest) -> bool:
+def _close_lost(request: ReviewRequest, line: gate.Requirement) -> None:
     """An approved request whose approvals no longer count (a role was taken away) goes stale."""
-    lost = [line for line in gate.requirements(request) if line.code == "approvals" and line.blocks]
-    if not lost or request.raised_by_id is not None:
-        return False
     with recording(*streams_of(request)) as log:
         request = _locked(request)
         if request.state == RequestState.APPROVED:
             close(request, RequestState.STALE, log, code="approval_lost",
-                  cause=f"An approval no longer counts. {lost[0].sentence}")
-    return True
+                  cause=f"An approval no longer counts. {line.sentence}")
 
 
 def gate_prepare() -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings
 from django.core.checks import run_checks
 from django.db import connection
-from django.test import Client
+from django.test import Client, override_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,3 +115,11 @@ def test_findings_of_the_static_check_reach_the_web_side() -> None:
     found = api.findings(source, "rms_norm", "numba")
     assert ("import_not_allowed", "block", 4) in {(f.code, f.severity, f.line) for f in found}
     assert api.findings(api.baseline_source("rms_norm", "numba"), "rms_norm", "numba") == ()
+
+
+@pytest.mark.parametrize(("setting", "check"), [("DEBUG", "site.E001"), ("DEMO", "site.E002")])
+def test_debug_and_demo_stay_on_loopback(setting: str, check: str) -> None:
+    with override_settings(**{setting: True, "ALLOWED_HOSTS": ["localhost", "127.0.0.1"]}):
+        assert check not in [message.id for message in run_checks()]
+    with override_settings(**{setting: True, "ALLOWED_HOSTS": ["localhost", "kernels.example.org"]}):
+        assert check in [message.id for message in run_checks()]
