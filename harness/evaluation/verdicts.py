@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness import EVALUATOR_VERSION
 from harness.domain.verdict import Evaluator, Isolation, Reason, Verdict
 from harness.domain.vocabulary import Backend, Comparison, Outcome, blame_of
@@ -27,7 +29,7 @@ def verdict_of(run: Run, refused: Refused | None, clocks: dict[str, float], samp
         backend=run.request.backend,
         hardware="interpreter" if run.request.backend is Backend.TRITON else hardware_name(),
         target=run.target,
-        environment=environment(run.request.backend),
+        environment=replace(environment(run.request.backend), clocks=dict(run.clocks)),
         evaluator=Evaluator(version=EVALUATOR_VERSION, isolation=_isolation(run)),
         outcome=outcome,
         stage=run.stage,
