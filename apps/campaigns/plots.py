@@ -10,6 +10,7 @@ from apps.core.plotting import Figure, horizontal_line, layout
 from apps.core.plotting.frame import spread
 
 MARGIN = 0.02
+ROOF_IN_SIGHT = 1.4  # a roof further away would squeeze everything that was measured into a flat line
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,11 @@ def speed_up(
     steps = incumbent_steps(points)
     last = max((point.number for point in points), default=0)
     margin = max(MARGIN, 3 * (noise or 0.0))
-    timed = [point.ratio for point in points if point.ratio is not None] + [line.ratio for line in references] + [1.0]
+    timed = [point.ratio for point in points if point.ratio is not None] + [1.0]
+    timed += [line.ratio for line in references if line.kind != "roof"]
     low, high = min(timed) * 0.96, max(timed) * 1.05
+    near = [line for line in references if line.kind != "roof" or line.ratio <= high * ROOF_IN_SIGHT]
+    high = max([high, *(line.ratio * 1.03 for line in near)])
     floor = low - (high - low) * 0.06
     data: list[Figure] = []
     shapes: list[Figure] = []
@@ -97,11 +101,12 @@ def speed_up(
     refused = [point for point in points if point.kind == "refused"]
     if refused:
         data.append(marks(refused, [floor] * len(refused), "triangle-down-open", "--plot-rejected"))
-    for line in references:
+    for line in near:
         shape, label = horizontal_line(line.ratio, f"{line.label} {figures.ratio(line.ratio)}", *STYLES[line.kind])
         shapes.append(shape)
         labels.append(label)
     spread(labels, (high - floor) * 0.055)
+    labels += [above(line) for line in references if line not in near]
     x = {
         "title": {"text": "round"},
         "range": [-0.4, max(last, 1) + 0.4],
@@ -112,6 +117,22 @@ def speed_up(
     if log_axis:
         y = {"ticksuffix": "×", "type": "log"}
     return {"data": data, "layout": layout(x, y, right=160, shapes=shapes, annotations=[] if log_axis else labels)}
+
+
+def above(line: Reference) -> Figure:
+    """A roof beyond the plot, as a note at its upper edge."""
+    return {
+        "xref": "paper",
+        "x": 1,
+        "xanchor": "left",
+        "yref": "paper",
+        "y": 1,
+        "yanchor": "top",
+        "text": f"↑ {line.label} {figures.ratio(line.ratio)}",
+        "showarrow": False,
+        "xshift": 6,
+        "font": {"color": "--text-3", "size": 11},
+    }
 
 
 def band(steps: Sequence[tuple[int, float]], last: int, margin: float) -> list[Figure]:

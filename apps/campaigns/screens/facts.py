@@ -12,7 +12,11 @@ NOT_SHOWN = {"version", "name"}
 
 
 def fact_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(name, value) of every fact that is known, nested ones as ``a, b``."""
+    """(name, value) of every fact that is known; a digest's own list of facts keeps its names, rules are one each."""
+    listed = [one for one in (facts or {}).get("facts") or () if isinstance(one, Mapping) and one.get("value")]
+    if listed:
+        rows = [(one["name"], f"{one['value']} ({one['note']})" if one.get("note") else one["value"]) for one in listed]
+        return rows + [("Rule", rule) for rule in facts.get("rules") or ()]
     return [
         (words(key), text)
         for key, value in (facts or {}).items()

@@ -28,6 +28,11 @@ class LogRow:
     now: bool
 
     @property
+    def timed(self) -> bool:
+        """Whether its verdict carries times."""
+        return bool(self.round.verdict and self.round.verdict.document.get("timing"))
+
+    @property
     def suspicious(self) -> bool:
         """Whether the verdict flags a suspicious win."""
         return bool(self.round.verdict and self.round.verdict.suspicious)
@@ -72,12 +77,18 @@ def kind_of(one: Round) -> str:
 
 
 def points(rounds: Iterable[Round], start: str | None) -> list[RoundPoint]:
-    """Points by round number. Round 0 is 1 by definition; every other ratio was measured against it in one session."""
+    """Points by round number; a round that passed and was not timed has none.
+
+    Round 0 is 1 by definition; every other ratio was measured against it in one session.
+    """
     found = []
     for one in sorted(rounds, key=lambda row: row.number):
         kind = kind_of(one)
         if kind == "open":
             continue
+        timed = bool(one.verdict and one.verdict.document.get("timing"))
+        if one.outcome == "passed" and not timed:
+            continue  # right and within limits, but nothing was timed: there is nothing to draw
         ratio = (
             BASELINE
             if one.number == 0 and kind == "accepted"

@@ -8,9 +8,10 @@ from typing import Any
 from django import template
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from apps.core import figures
+from apps.core.troubleshooting import spans
 
 register = template.Library()
 
@@ -92,6 +93,12 @@ def digest(value: str | None) -> SafeString | str:
     if not value:
         return "none"
     return format_html('<code title="{}">{}</code>', value, figures.short_digest(value))
+
+
+@register.filter
+def sentence(text: object) -> SafeString:
+    """A sentence of the program: escaped, with what stands in backticks as code."""
+    return mark_safe(spans(str(text or "")))
 
 
 @register.filter
