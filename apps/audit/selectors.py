@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import QuerySet
 
 from apps.audit.models import AuditEntry
 from apps.core.errors import Refused
 from apps.teams import policies
-from apps.teams.models import Team, User
+from apps.teams.models import Team
 
 
-def entries_for(user: User, team: Team | None = None) -> QuerySet[AuditEntry]:
+def entries_for(user: Any, team: Team | None = None) -> QuerySet[AuditEntry]:
     """Entries of ``team`` (of the whole installation for an admin and ``None``), newest first.
 
     Raises:
