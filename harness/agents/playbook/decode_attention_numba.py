@@ -184,16 +184,16 @@ def moves(context: AgentContext) -> list[Move]:
         Move("row-views", Direction.LAYOUT, NAME, Tier.MEDIUM,
              "Take query, key, value and output rows before the inner loops: contiguous loads without index "
              "arithmetic on four axes; exponentials are taken in a loop of their own.",
-             "rows hoisted out of the inner loops", 0.2, 0.25, _feature(lambda f: replace(f, rows=True))),
+             "rows hoisted out of the inner loops", 0.1, 0.1, _feature(lambda f: replace(f, rows=True))),
         Move("inline-exp", Direction.VECTORISATION, NAME, Tier.MEDIUM,
              "Replace the library exponential by a polynomial of the same accuracy in the loop over the block, which "
              "then vectorises over positions.",
-             "vectorisable exponential in the block loop", 0.2, 0.2,
+             "vectorisable exponential in the block loop", 0.1, 0.08,
              _feature(lambda f: replace(f, rows=True, inline_exp=True))),
         Move("four-value-rows", Direction.PIPELINING, NAME, Tier.MEDIUM,
              "Add four weighted value rows per sweep over the output: a quarter of the loads and stores of the "
              "accumulator.",
-             "four value rows per sweep", 0.2, 0.2, _feature(lambda f: replace(f, rows=True, four=True))),
+             "four value rows per sweep", 0.2, 0.15, _feature(lambda f: replace(f, rows=True, four=True))),
         Move("full-fastmath", Direction.PRECISION, NAME, Tier.MEDIUM,
              "Also assume that no NaN and no infinity occurs. Risk: the running maximum starts at minus infinity.",
              "numeric mode fastmath=True", 0.1, 0.03, _full_fastmath),
@@ -202,5 +202,5 @@ def moves(context: AgentContext) -> list[Move]:
              _threads, evidence="hardware.threads"),
         *group_moves(context, NAME),
         *block_moves(context, NAME, (256, 64, 16, 1024), what="fewer rescalings of the running output, more "
-                            "scores per vectorised loop", reach=0.2, most=0.12 if inlined else 0.08, applies=_fits),
+                            "scores per vectorised loop", reach=0.2, most=0.25 if inlined else 0.2, applies=_fits),
     ]

@@ -199,17 +199,17 @@ def moves(context: AgentContext) -> list[Move]:
         Move("keep-exponentials", Direction.FUSION, NAME, Tier.MEDIUM,
              "Write each exponential to out when it is summed and only rescale it afterwards: half of the "
              "exponentials and one read of x disappear.",
-             "exponentials are kept in out instead of taken twice", 0.5, 0.6,
+             "exponentials are kept in out instead of taken twice", 0.4, 0.3,
              _feature(lambda f: replace(f, fused=True)), evidence="profile.passes"),
         Move("relaxed-sum", Direction.VECTORISATION, NAME, Tier.MEDIUM,
              "Sum in one plain loop and let the compiler reorder the additions (no NaN or infinity assumptions), so "
              "that sums and exponentials share full SIMD registers.",
-             "plain sum in a reordering numeric mode", 0.4, 0.5,
+             "plain sum in a reordering numeric mode", 0.5, 0.5,
              _feature(lambda f: replace(f, plain=True), plain)),
         Move("bitwise-exp", Direction.VECTORISATION, EXP, Tier.MEDIUM,
              "Round inside the exponential by adding a large constant and build the power of two from its bits: no "
              "floor call and no conversion, 32-bit lanes throughout.",
-             "exponential without floor and conversions", 0.4, 0.45, _fast_exp),
+             "exponential without floor and conversions", 0.2, 0.15, _fast_exp),
         Move("one-reciprocal", Direction.PRECISION, NAME, Tier.MEDIUM,
              "Divide once per row and multiply per element: a division costs several multiplications.",
              "one reciprocal per row", 0.15, 0.1, _feature(lambda f: replace(f, reciprocal=True))),
@@ -223,6 +223,6 @@ def moves(context: AgentContext) -> list[Move]:
         Move("threads", Direction.OCCUPANCY, NAME, Tier.MEDIUM, common.thread_text(context),
              "rows spread over threads with prange", 1.0, common.thread_gain(context),
              _threads, evidence="hardware.threads"),
-        *block_moves(context, NAME, (64, 32, 128, 256, 8), what="wider blocks amortise the loop overhead of the "
-                            "partial results", reach=0.1, most=0.06, applies=_blocked),
+        *block_moves(context, NAME, (64, 32, 128, 256, 8), what="more independent partial results hide the "
+                            "latency of maximum and sum", reach=0.4, most=0.35, applies=_blocked),
     ]

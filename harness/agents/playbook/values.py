@@ -49,7 +49,7 @@ def table_move(context: AgentContext, function: str, key: str, *, reach: float, 
 
 def block_moves(context: AgentContext, function: str, steps: tuple[int, ...], *, what: str, reach: float, most: float,
                 applies: Callable[[str], bool], key: str = "BLOCK") -> list[Move]:
-    """A ladder of values, the first step predicted best: predictions fall with the value's distance below it."""
-    moves = [value_move(context, function, key, value, what=what, reach=reach, most=most * min(1.0, value / steps[0]),
-                        applies=applies) for value in steps]
+    """A ladder of values, the first step predicted best and every further one less: they are refinements of it."""
+    moves = [value_move(context, function, key, value, what=what, reach=reach, most=most / (1 + 2 * place),
+                        applies=applies) for place, value in enumerate(steps)]
     return [*moves, table_move(context, function, key, reach=reach / 2, most=most / 4, applies=applies)]
