@@ -14,6 +14,8 @@ urlpatterns = [
     path("teams/<slug:slug>/policy/", team.set_policy, name="team-policy"),
     path("teams/<slug:slug>/sharing/", team.set_sharing, name="team-sharing"),
     path("teams/<slug:slug>/members/", team.add_member, name="team-member-add"),
+    path("teams/<slug:slug>/tokens/", team.make_token, name="team-token-add"),
+    path("teams/<slug:slug>/tokens/revoke/", team.revoke_token, name="team-token-revoke"),
     path("teams/<slug:slug>/roles/grant/", team.grant_role, name="team-role-grant"),
     path("teams/<slug:slug>/roles/revoke/", team.revoke_role, name="team-role-revoke"),
 ]

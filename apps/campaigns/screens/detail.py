@@ -47,6 +47,7 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
     log_axis = request.GET.get("axis") == "log"
     document = verdict.document if verdict else None
     ended = campaign.state in CAMPAIGN_ENDED
+    request_open = ReviewRequest.objects.filter(campaign=campaign, state__in=REQUEST_OPEN).first()
     return {
         "campaign": campaign,
         "slot": slot,
@@ -82,12 +83,23 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
         "log": [
             row for row in log_rows(rounds) if not only or row.round.comparison == "faster" or row.round.number == 0
         ],
-        "request_open": ReviewRequest.objects.filter(campaign=campaign, state__in=REQUEST_OPEN).first(),
+        "request_open": request_open,
+        "may_submit": may_submit(campaign) and request_open is None,
         "spot_checks": list(SpotCheck.objects.filter(campaign=campaign).select_related("round", "answered_by")),
         "digest": fact_rows(slot.hardware.facts),
         "stream": not ended or None,
         **feed(request, campaign),
     }
+
+
+def may_submit(campaign: Campaign) -> bool:
+    """Whether there is something to submit; whether it may be is the gate's to say."""
+    return (
+        campaign.incumbent_verdict_id is not None
+        and campaign.incumbent_id != campaign.start_kernel_id
+        and not campaign.dry_run
+        and not campaign.imported_from
+    )
 
 
 def hypotheses_of(campaign: Campaign) -> list[Hypothesis]:

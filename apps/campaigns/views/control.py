@@ -56,6 +56,19 @@ def edit_hypotheses(request: HttpRequest, campaign: Campaign) -> None:
     services.hypotheses_edit(campaign=campaign, person=request.user, hypotheses=kept)
 
 
+def submit(request: HttpRequest, campaign: Campaign) -> None:
+    """Ask for a review of the incumbent."""
+    if campaign.incumbent is None or campaign.incumbent_verdict is None:
+        raise Invalid("Nothing was measured yet, so there is nothing to submit. Wait for the first verdict.")
+    reviews.review_open(
+        campaign=campaign,
+        kernel=campaign.incumbent,
+        verdict=campaign.incumbent_verdict,
+        person=request.user,
+        because=request.POST.get("because", "").strip() or f"{request.user.name} submitted it",
+    )
+
+
 ACTIONS: dict[str, tuple[str, Action]] = {
     "start": (
         "Started: round 0 measures the baseline first.",
@@ -77,6 +90,7 @@ ACTIONS: dict[str, tuple[str, Action]] = {
             campaign=row, person=request.user, reason=request.POST.get("reason", "")
         ),
     ),
+    "submit": ("The incumbent asks for review.", submit),
     "choose": ("Your choice is recorded.", choose),
     "hypotheses": ("The hypotheses are saved.", edit_hypotheses),
 }

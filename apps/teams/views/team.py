@@ -6,14 +6,15 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from apps.core.errors import Invalid
+from apps.core.errors import AppError, Invalid
 from apps.core.paging import act, page, show
 from apps.reviews import services as reviews
 from apps.teams import policies, selectors, services
 from apps.teams.choices import Role
-from apps.teams.models import Team, User
+from apps.teams.models import ApiToken, Team, User
 
 RIGHTS = (
     ("See campaigns, kernels, verdicts and events", policies.may_see),
@@ -27,21 +28,63 @@ RIGHTS = (
 )
 
 
+def team_context(request: HttpRequest, team: Team) -> dict[str, Any]:
+    """Everything about one team; its tokens only for those who manage it."""
+    why_not = policies.may_manage(request.user, team)
+    return {
+        "subject": team,
+        "members": [{"user": user, "grants": grants} for user, grants in selectors.members_of(team)],
+        "rights": [{"what": what, "why": policy(request.user, team)} for what, policy in RIGHTS],
+        "may_manage": why_not,
+        "all_roles": Role.values,
+        "tokens": [] if why_not else ApiToken.objects.filter(team=team, revoked_at__isnull=True).select_related("user"),
+    }
+
+
 @page
 def show_team(request: HttpRequest, slug: str) -> HttpResponse:
-    """Everything about one team."""
+    """The page."""
+    return show(request, "teams/team.html", team_context(request, selectors.team_for(request.user, slug)))
+
+
+@never_cache
+@page
+@require_POST
+def make_token(request: HttpRequest, slug: str) -> HttpResponse:
+    """A token for scripts. Its secret is in this answer and nowhere else."""
     team = selectors.team_for(request.user, slug)
-    return show(
-        request,
-        "teams/team.html",
-        {
-            "subject": team,
-            "members": [{"user": user, "grants": grants} for user, grants in selectors.members_of(team)],
-            "rights": [{"what": what, "why": policy(request.user, team)} for what, policy in RIGHTS],
-            "may_manage": policies.may_manage(request.user, team),
-            "all_roles": Role.values,
-        },
-    )
+    secret, refusal = "", None
+    try:
+        name = request.POST.get("name", "").strip()
+        if not name:
+            raise Invalid("A token needs a name that says what it is for.", key="name")
+        user = person_named(team, request.POST.get("username", ""))
+        _, secret = services.token_create(
+            team=team,
+            user=user,
+            name=name,
+            by=request.user,
+            can_run_campaigns=bool(request.POST.get("can_run_campaigns")),
+        )
+    except AppError as error:
+        refusal = error
+    shown = {**team_context(request, team), "secret": secret, "token_refusal": refusal}
+    return show(request, "teams/team.html", shown, status=refusal.status if refusal else 201)
+
+
+@page
+@require_POST
+def revoke_token(request: HttpRequest, slug: str) -> HttpResponse:
+    """End a token at once."""
+    key = request.POST.get("token", "")
+
+    def revoke(team: Team) -> None:
+        token = ApiToken.objects.filter(team=team, pk=int(key) if key.isdigit() else 0).first()
+        if token is None:
+            raise Invalid("There is no such token in this team.", key="token")
+        services.token_revoke(token=token, by=request.user)
+
+    return changing(request, slug, "The token no longer works.", revoke)
 
 
 def person_named(team: Team, username: str) -> User:

@@ -12,6 +12,8 @@ from gate_world import HARDWARE, World
 from apps.bridge import api
 from apps.campaigns import goal_form
 from apps.campaigns.models import Campaign
+from apps.reviews.models import ReviewRequest
+from apps.reviews.services import review_withdraw
 
 
 def posted(**changes: str) -> dict[str, Any]:
@@ -123,3 +125,14 @@ def test_fork_starts_from_the_same_goal(world: World, sign_in: Callable[..., Cli
     assert answer.status_code == 303
     fork = Campaign.objects.get(name="forked")
     assert fork.fork_of_id == world.campaign.pk and fork.start_kernel_id == world.campaign.incumbent_id
+
+
+def test_a_person_submits_the_incumbent_once(world: World, sign_in: Callable[..., Client]) -> None:
+    open_now = ReviewRequest.objects.get(campaign=world.campaign)
+    client = sign_in(world.ada)
+    assert "/do/submit/" not in client.get(f"/campaigns/{world.campaign.pk}/").content.decode()
+    review_withdraw(request=open_now, person=world.ada, reason="once more")
+    assert "/do/submit/" in client.get(f"/campaigns/{world.campaign.pk}/").content.decode()
+    client.post(f"/campaigns/{world.campaign.pk}/do/submit/")
+    again = ReviewRequest.objects.get(campaign=world.campaign, state="open")
+    assert again.opened_by == world.ada and again.kernel_id == world.campaign.incumbent_id
