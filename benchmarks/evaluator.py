@@ -20,7 +20,7 @@ from table import print_machine, print_table
 
 from harness.domain.digest import digest_source
 from harness.domain.goal import Goal
-from harness.domain.request import EvaluationRequest, Opponent, OperatorRef, Required, SourceRef
+from harness.domain.request import EvaluationRequest, OperatorRef, Opponent, Required, SourceRef
 from harness.domain.vocabulary import Backend, Purpose, Role, Stage, Tier
 from harness.evaluation.pipeline import evaluate
 from harness.hardware.detect import hardware_name

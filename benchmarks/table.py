@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def print_table(title: str, unit: str, rows: Sequence[tuple[str, Sequence[float], float | None]]) -> None:
@@ -28,8 +30,6 @@ def print_machine(*packages: str) -> None:
 
 
 def _cpu() -> str:
-    import os
-
-    with open("/proc/cpuinfo", encoding="utf-8") as lines:
-        name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown CPU")
+    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown CPU")
     return f"{name}, {os.cpu_count()} cores"

@@ -1,0 +1,133 @@
+"""A real ``serve`` in a folder of its own, and people in headless Chromium."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.people import PASSWORD
+
+PROJECT = Path(__file__).parents[2]
+START_S = 90.0
+
+
+@dataclass
+class Site:
+    """A running site: its address, its folder and its process tree."""
+
+    url: str
+    folder: Path
+    process: subprocess.Popen[bytes]
+
+    def child(self, word: str) -> psutil.Process:
+        """The supervised child whose command line holds ``word``."""
+        for child in psutil.Process(self.process.pid).children():
+            if any(word in part for part in child.cmdline()):
+                return child
+        raise AssertionError(f"no child of serve has '{word}' in its command line\n{self.log()}")
+
+    def log(self) -> str:
+        """What ``serve`` and its children printed."""
+        return (self.folder / "serve.log").read_text("utf-8", "replace")[-6000:]
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _until(condition: Callable[[], Any], seconds: float, what: str, log: Callable[[], str]) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what} did not happen within {seconds:g} s\n{log()}")
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The site of all browser tests: real web, engine and worker processes, a seeded team, no demo."""
+    folder = tmp_path_factory.mktemp("site")
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "kernelopt_site.settings.base", "KERNELOPT_VAR": str(folder), "KERNELOPT_DEMO": "0",
+        "KERNELOPT_SQLITE": str(folder / "kernelopt.sqlite3"),
+    }
+    subprocess.run([sys.executable, "-m", "tests.browser.people"], cwd=PROJECT, env=environment, check=True)
+    port = _free_port()
+    with (folder / "serve.log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "manage.py", "serve", "--port", str(port)], cwd=PROJECT,
+                                   env=environment, stdout=log, stderr=log, start_new_session=True)
+    made = Site(f"http://127.0.0.1:{port}", folder, process)
+    try:
+        _until(lambda: _answers(made.url + "/health/"), START_S, "the first answer", made.log)
+        yield made
+    finally:
+        tree = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        for left in tree:
+            if left.is_running():
+                left.kill()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium; Playwright downloads none."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert path, "Chromium is not installed; run `make test`, which installs it or says how."
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path, args=[
+            "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def as_person(site: Site, browser: Browser) -> Iterator[Callable[..., Page]]:
+    """``as_person("emma")`` signs in through the form and gives a page of a fresh browser profile."""
+    contexts = []
+
+    def enter(username: str, **options: Any) -> Page:
+        context = browser.new_context(base_url=site.url, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.goto("/accounts/sign-in/")
+        page.fill("#username", username)
+        page.fill("#password", PASSWORD)
+        page.click("text=Sign in >> nth=-1")
+        page.wait_for_url(lambda url: "sign-in" not in url)
+        return page
+
+    yield enter
+    for context in contexts:
+        context.close()
