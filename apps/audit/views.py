@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 
 from apps.audit.selectors import entries_for
 from apps.core.current_team import current_team
-from apps.core.paging import page, show
+from apps.core.paging import SignedIn, page, show
 
 PER_PAGE = 50
 
 
 @page
-def trail(request: HttpRequest) -> HttpResponse:
+def trail(request: SignedIn) -> HttpResponse:
     """Entries of the current team (an admin with ``?all=1`` sees the installation), filtered by verb and object."""
     team = None if request.user.is_superuser and request.GET.get("all") else current_team(request)
     entries = entries_for(request.user, team)

@@ -23,13 +23,11 @@ PRESETS: dict[str, dict[str, str]] = {
 
 
 class Posted(Protocol):
-    """The part of a query dictionary that is used."""
+    """The part of a query dictionary that is used: the last value of a key, and all of them."""
 
-    def get(self, key: str, default: str = "") -> str:
-        """Last value of ``key``."""
+    def get(self, key: str, default: Any = None, /) -> Any: ...
 
-    def getlist(self, key: str) -> list[str]:
-        """All values of ``key``."""
+    def getlist(self, key: str, /) -> Any: ...
 
 
 @dataclass(slots=True)

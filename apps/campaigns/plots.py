@@ -196,7 +196,8 @@ def comparison(series: Sequence[tuple[str, Sequence[tuple[int, float]]]]) -> Fig
     """Incumbent over evaluations of several campaigns: one stepped line each, labelled at its end."""
     colours = ("--plot-candidate", "--plot-library", "--plot-incumbent", "--plot-rejected")
     dashes = ("solid", "dash", "dot", "dashdot")
-    data, labels = [], []
+    data: list[Figure] = []
+    labels: list[Figure] = []
     last = max((steps[-1][0] for _, steps in series if steps), default=1)
     for place, (given, steps) in enumerate(series):
         if not steps:

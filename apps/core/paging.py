@@ -14,8 +14,15 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from apps.core.errors import AppError, NotFound
+from apps.teams.models import User
 
 View = Callable[..., HttpResponse]
+
+
+class SignedIn(HttpRequest):
+    """The request of a signed-in account, as views behind ``page`` get it. For annotations only."""
+
+    user: User  # type: ignore[assignment]
 
 
 def refusals(view: View) -> View:

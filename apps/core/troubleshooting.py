@@ -60,7 +60,7 @@ def spans(text: str) -> str:
 
 def render(text: str) -> SafeString:
     """Blocks separated by blank lines."""
-    parts = []
+    parts: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip()):
         lines = block.split("\n")
         if block.startswith("```"):

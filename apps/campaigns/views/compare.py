@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 
 from apps.campaigns import plots
 from apps.campaigns.screens import listing
-from apps.core.paging import page, show
+from apps.core.paging import SignedIn, page, show
 from apps.core.plotting import to_json
 
 MOST = 4
 
 
 @page
-def compare(request: HttpRequest) -> HttpResponse:
+def compare(request: SignedIn) -> HttpResponse:
     """``?ids=3,5``: up to four campaigns side by side; without ids the choice of them."""
     asked = [int(text) for text in ",".join(request.GET.getlist("ids")).split(",") if text.strip().isdigit()][:MOST]
     found = {

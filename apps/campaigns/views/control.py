@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
@@ -13,21 +13,21 @@ from apps.campaigns import services
 from apps.campaigns.models import Campaign
 from apps.campaigns.selectors import campaign_for, hypotheses_of
 from apps.core.errors import Invalid, NotFound
-from apps.core.paging import act, page
+from apps.core.paging import SignedIn, act, page
 from apps.reviews import services as reviews
 from apps.reviews.models import SpotCheck
 from apps.teams.selectors import teams_of
 
-Action = Callable[[HttpRequest, Campaign], Any]
+Action = Callable[[SignedIn, Campaign], Any]
 
 
-def choose(request: HttpRequest, campaign: Campaign) -> None:
+def choose(request: SignedIn, campaign: Campaign) -> None:
     """An option of the plateau; raising the grant names the tier after a colon."""
     choice, _, grant = request.POST.get("choice", "").partition(":")
     services.plateau_choose(campaign=campaign, person=request.user, choice=choice, grant=grant or None)
 
 
-def edit_hypotheses(request: HttpRequest, campaign: Campaign) -> None:
+def edit_hypotheses(request: SignedIn, campaign: Campaign) -> None:
     """Strike and reword what is untried; everything else stays as it was."""
     struck = set(request.POST.getlist("strike"))
     kept = []
@@ -56,7 +56,7 @@ def edit_hypotheses(request: HttpRequest, campaign: Campaign) -> None:
     services.hypotheses_edit(campaign=campaign, person=request.user, hypotheses=kept)
 
 
-def submit(request: HttpRequest, campaign: Campaign) -> None:
+def submit(request: SignedIn, campaign: Campaign) -> None:
     """Ask for a review of the incumbent."""
     if campaign.incumbent is None or campaign.incumbent_verdict is None:
         raise Invalid("Nothing was measured yet, so there is nothing to submit. Wait for the first verdict.")
@@ -98,7 +98,7 @@ ACTIONS: dict[str, tuple[str, Action]] = {
 
 @page
 @require_POST
-def act_on(request: HttpRequest, pk: int, action: str) -> HttpResponse:
+def act_on(request: SignedIn, pk: int, action: str) -> HttpResponse:
     """Run one of the actions and go back to the page."""
     if action not in ACTIONS:
         raise Http404(f"There is no action '{action}'.")
@@ -109,7 +109,7 @@ def act_on(request: HttpRequest, pk: int, action: str) -> HttpResponse:
 
 @page
 @require_POST
-def answer_spot_check(request: HttpRequest, pk: int) -> HttpResponse:
+def answer_spot_check(request: SignedIn, pk: int) -> HttpResponse:
     """A reviewer's answer to a spot check."""
     check = (
         SpotCheck.objects.select_related("campaign").filter(pk=pk, campaign__team__in=teams_of(request.user)).first()

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 
 from apps.campaigns.models import Campaign
 from apps.campaigns.screens.detail import campaign_context
 from apps.campaigns.screens.round import round_context
 from apps.campaigns.selectors import campaign_for, round_for
-from apps.core.paging import page, show
+from apps.core.paging import SignedIn, page, show
 
 PARTS = {"top": "campaigns/parts/top.html", "ideas": "campaigns/parts/ideas.html", "log": "campaigns/parts/log.html"}
 
 
-def seen(request: HttpRequest, pk: int) -> Campaign:
+def seen(request: SignedIn, pk: int) -> Campaign:
     """The campaign, if the person's teams may see it."""
     return campaign_for(request.user, pk)
 
 
 @page
-def campaign(request: HttpRequest, pk: int) -> HttpResponse:
+def campaign(request: SignedIn, pk: int) -> HttpResponse:
     """The whole page, or one live region of it."""
     return show(request, "campaigns/detail.html", campaign_context(request, seen(request, pk)), PARTS)
 
 
 @page
-def round_page(request: HttpRequest, pk: int, number: int) -> HttpResponse:
+def round_page(request: SignedIn, pk: int, number: int) -> HttpResponse:
     """One round: hypothesis, change, verdict, conclusion, the agent's account last."""
     found = seen(request, pk)
     return show(request, "campaigns/round.html", round_context(request, found, round_for(found, number)))

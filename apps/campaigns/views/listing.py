@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 
 from apps.campaigns.choices import CampaignState
 from apps.campaigns.screens import listing
 from apps.core.current_team import current_team
-from apps.core.paging import page, show
+from apps.core.paging import SignedIn, page, show
 from apps.teams import policies
 
 PER_PAGE = 25
 
 
 @page
-def campaigns(request: HttpRequest) -> HttpResponse:
+def campaigns(request: SignedIn) -> HttpResponse:
     """All campaigns of the person's teams, filtered by the address."""
     found = listing.light(request.user)
     state, operator, mine = (request.GET.get(key, "") for key in ("state", "operator", "mine"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import json
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 
 from apps.campaigns.selectors import campaign_for, log_of
-from apps.core.paging import page
+from apps.core.paging import SignedIn, page
 
 COLUMNS = (
     "round",
@@ -38,7 +38,7 @@ def cell(value: object) -> object:
 
 
 @page
-def export(request: HttpRequest, pk: int, form: str) -> HttpResponse:
+def export(request: SignedIn, pk: int, form: str) -> HttpResponse:
     """The log with its fixed columns, as JSON or CSV."""
     campaign = campaign_for(request.user, pk)
     entries = log_of(campaign)

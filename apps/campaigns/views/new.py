@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
@@ -18,7 +18,7 @@ from apps.campaigns.screens.facts import fact_rows
 from apps.campaigns.selectors import campaign_for
 from apps.core.current_team import current_team
 from apps.core.errors import AppError, Invalid, NotFound
-from apps.core.paging import page, see_other
+from apps.core.paging import SignedIn, page, see_other
 from apps.kernels.models import Hardware, Kernel
 from apps.kernels.selectors import kernel_for
 from apps.teams import policies
@@ -47,7 +47,7 @@ def pick(given: str, offered: list[str]) -> str:
     return given if given in offered else (offered[0] if offered else "")
 
 
-def form_of(request: HttpRequest) -> tuple[Any, goal_form.GoalForm, dict[str, list[Any]]]:
+def form_of(request: SignedIn) -> tuple[Any, goal_form.GoalForm, dict[str, list[Any]]]:
     """The form as posted, or a fresh one from the address: operator, backend, ``from`` another campaign, a preset."""
     data: QueryDict = request.POST if request.method == "POST" else request.GET
     source = origin_of(request)
@@ -93,19 +93,19 @@ def default_hardware(backend: str) -> str:
     return api.hardware_here() if backend == "numba" else "nvidia-h200"
 
 
-def origin_of(request: HttpRequest) -> Campaign | None:
+def origin_of(request: SignedIn) -> Campaign | None:
     """The campaign to start from, if one is named and visible."""
     text = request.POST.get("from") or request.GET.get("from") or ""
     return campaign_for(request.user, int(text)) if text.isdigit() else None
 
 
-def kernel_of(request: HttpRequest) -> Kernel | None:
+def kernel_of(request: SignedIn) -> Kernel | None:
     """The kernel to start from instead of the baseline or the incumbent."""
     text = request.POST.get("kernel") or request.GET.get("kernel") or ""
     return kernel_for(request.user, text) if text else None
 
 
-def context(request: HttpRequest, team: Team | None) -> dict[str, Any]:
+def context(request: SignedIn, team: Team | None) -> dict[str, Any]:
     """Everything form and preview show."""
     facts, form, offered = form_of(request)
     hardware = next((row for row in offered["hardware"] if row.name == form.values["hardware"]), None)
@@ -135,7 +135,7 @@ def context(request: HttpRequest, team: Team | None) -> dict[str, Any]:
 
 @page
 @require_http_methods(["GET", "POST"])
-def new_campaign(request: HttpRequest) -> HttpResponse:
+def new_campaign(request: SignedIn) -> HttpResponse:
     """The form; a valid POST makes the draft and starts it unless only a draft was asked for."""
     team = current_team(request)
     shown = context(request, team)
@@ -156,7 +156,7 @@ def new_campaign(request: HttpRequest) -> HttpResponse:
     return see_other(reverse("campaign", args=[made.pk]))
 
 
-def make(request: HttpRequest, team: Team, shown: dict[str, Any]) -> Campaign:
+def make(request: SignedIn, team: Team, shown: dict[str, Any]) -> Campaign:
     """Create the campaign or the fork, and start it."""
     goal, name = shown["form"].document, shown["form"].values.get("name", "")
     if shown["origin"] is not None:
@@ -176,6 +176,6 @@ def make(request: HttpRequest, team: Team, shown: dict[str, Any]) -> Campaign:
 
 @page
 @require_http_methods(["POST"])
-def preview(request: HttpRequest) -> HttpResponse:
+def preview(request: SignedIn) -> HttpResponse:
     """Only the preview, for the form as typed; the page fetches it as the reader types."""
     return render(request, "campaigns/parts/preview.html", context(request, current_team(request)))

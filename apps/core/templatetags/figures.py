@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +16,7 @@ from apps.core.troubleshooting import spans
 
 register = template.Library()
 
-for _name, _function in {
+FILTERS: dict[str, Callable[..., str]] = {
     "us": figures.microseconds,
     "ratio": figures.ratio,
     "change": figures.change,
@@ -28,7 +29,8 @@ for _name, _function in {
     "sci": figures.scientific,
     "short": figures.short_digest,
     "count": figures.count,
-}.items():
+}
+for _name, _function in FILTERS.items():
     register.filter(_name, _function)
 
 

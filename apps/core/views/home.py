@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.utils import timezone
 
 from apps.core.current_team import current_team
-from apps.core.paging import page, show
+from apps.core.paging import SignedIn, page, show
 from apps.core.screens.home import home_context
 from apps.teams.models import User
 
 
 @page
-def home(request: HttpRequest) -> HttpResponse:
+def home(request: SignedIn) -> HttpResponse:
     """The inbox, campaigns that run or ask, recent promotions, the system's state."""
     team = current_team(request)
     answer = show(request, "core/home.html", home_context(request, team), {"now": "core/parts/now.html"})

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.urls import reverse
 
 from apps.core.errors import NotFound
-from apps.core.paging import page, see_other
+from apps.core.paging import SignedIn, page, see_other
 from apps.kernels import selectors
 from apps.kernels.models import Operator
 
@@ -17,7 +17,7 @@ NUMBERED = {"c": "campaign", "r": "review", "v": "verdict"}
 
 
 @page
-def jump(request: HttpRequest) -> HttpResponse:
+def jump(request: SignedIn) -> HttpResponse:
     """Go to what was typed; what is unknown says so and stays where it was asked."""
     asked = request.GET.get("q", "").strip()
     numbered = re.fullmatch(r"([crv])-?(\d{1,9})(?:\s*(?:r|round\s*)(\d{1,6}))?", asked.lower())

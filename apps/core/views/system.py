@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
@@ -12,12 +12,12 @@ from apps.campaigns.jobs import workers
 from apps.campaigns.models import Job, Worker
 from apps.core.current_team import current_team
 from apps.core.errors import NotFound
-from apps.core.paging import act, page, show
+from apps.core.paging import SignedIn, act, page, show
 from apps.core.screens.system import system_context
 
 
 @page
-def system(request: HttpRequest) -> HttpResponse:
+def system(request: SignedIn) -> HttpResponse:
     """The whole page."""
     return show(
         request,
@@ -29,7 +29,7 @@ def system(request: HttpRequest) -> HttpResponse:
 
 @page
 @require_POST
-def drain(request: HttpRequest, pk: int) -> HttpResponse:
+def drain(request: SignedIn, pk: int) -> HttpResponse:
     """Let a worker end what it does and take nothing new, or take work again."""
     worker = Worker.objects.filter(pk=pk).first()
     if worker is None:
@@ -46,7 +46,7 @@ def drain(request: HttpRequest, pk: int) -> HttpResponse:
 
 @page
 @require_POST
-def requeue(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+def requeue(request: SignedIn, pk: uuid.UUID) -> HttpResponse:
     """Put an errored job back into the queue."""
     job = Job.objects.filter(pk=pk).first()
     if job is None:

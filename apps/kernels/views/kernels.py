@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from django.db.models import F
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 
 from apps.campaigns.models import Round
 from apps.campaigns.screens.round import findings_of, text_of
-from apps.core.paging import page, show
+from apps.core.paging import SignedIn, page, show
 from apps.core.plotting import to_json
 from apps.kernels import selectors
 from apps.kernels.plots import distribution
@@ -21,7 +21,7 @@ SHOWN = 50
 
 
 @page
-def kernel_page(request: HttpRequest, digest: str) -> HttpResponse:
+def kernel_page(request: SignedIn, digest: str) -> HttpResponse:
     """Source, lineage, verdicts, rounds and reviews of one kernel."""
     kernel = selectors.kernel_for(request.user, digest)
     origins = list(selectors.origins_of(request.user, kernel))
@@ -54,7 +54,7 @@ def kernel_page(request: HttpRequest, digest: str) -> HttpResponse:
 
 
 @page
-def source(request: HttpRequest, digest: str) -> HttpResponse:
+def source(request: SignedIn, digest: str) -> HttpResponse:
     """The exact bytes, as a file."""
     kernel = selectors.kernel_for(request.user, digest)
     return HttpResponse(
@@ -65,7 +65,7 @@ def source(request: HttpRequest, digest: str) -> HttpResponse:
 
 
 @page
-def verdict_page(request: HttpRequest, pk: int) -> HttpResponse:
+def verdict_page(request: SignedIn, pk: int) -> HttpResponse:
     """A verdict whole: outcome, stages, timing, correctness, resources, findings, environment."""
     verdict = selectors.verdict_for(request.user, pk)
     round_row = verdict.rounds.select_related("campaign").first()
@@ -87,7 +87,7 @@ def verdict_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @page
-def verdict_document(request: HttpRequest, pk: int) -> HttpResponse:
+def verdict_document(request: SignedIn, pk: int) -> HttpResponse:
     """The stored document."""
     verdict = selectors.verdict_for(request.user, pk)
     return HttpResponse(json.dumps(verdict.document, indent=1), content_type="application/json")

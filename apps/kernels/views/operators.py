@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 
 from apps.bridge import api
 from apps.campaigns.models import Campaign
-from apps.core.paging import page, show
+from apps.core.paging import SignedIn, page, show
 from apps.kernels import selectors
 from apps.kernels.models import Slot
 from apps.teams.selectors import teams_of
 
 
 @page
-def listing(request: HttpRequest) -> HttpResponse:
+def listing(request: SignedIn) -> HttpResponse:
     """All operators with their slots."""
     slots: dict[int, list[Slot]] = {}
     for slot in selectors.slots_for(request.user):
@@ -38,7 +38,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 
 @page
-def operator_page(request: HttpRequest, name: str) -> HttpResponse:
+def operator_page(request: SignedIn, name: str) -> HttpResponse:
     """One operator: contract, tolerances with reasons, workloads, cases, slots."""
     operator = selectors.operator(name)
     facts = api.operator(name)
@@ -61,7 +61,7 @@ def operator_page(request: HttpRequest, name: str) -> HttpResponse:
     )
 
 
-def overrides(request: HttpRequest, name: str) -> list[dict[str, Any]]:
+def overrides(request: SignedIn, name: str) -> list[dict[str, Any]]:
     """Campaigns whose goal overrides the error bound, with the reason a reviewer reads."""
     rows = Campaign.objects.filter(
         team__in=teams_of(request.user), slot__operator__name=name, goal__limits__tolerance__isnull=False

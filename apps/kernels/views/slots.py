@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
@@ -12,7 +12,7 @@ from apps.campaigns.screens import listing
 from apps.campaigns.screens.facts import fact_rows
 from apps.core.current_team import current_team
 from apps.core.errors import NotFound
-from apps.core.paging import act, page, show
+from apps.core.paging import SignedIn, act, page, show
 from apps.kernels import selectors
 from apps.kernels.models import Promotion, Slot
 from apps.kernels.screens.verdicts import sheet_of
@@ -24,7 +24,7 @@ from apps.teams import policies
 SLOT = ("operator", "backend", "hardware", "workload")
 
 
-def seen(request: HttpRequest, names: dict[str, str]) -> Slot:
+def seen(request: SignedIn, names: dict[str, str]) -> Slot:
     """The slot of the current team, or of the first team that has it."""
     team = current_team(request)
     try:
@@ -34,7 +34,7 @@ def seen(request: HttpRequest, names: dict[str, str]) -> Slot:
 
 
 @page
-def slot_page(request: HttpRequest, **names: str) -> HttpResponse:
+def slot_page(request: SignedIn, **names: str) -> HttpResponse:
     """Champion, history with rollbacks, open requests and campaigns of a slot."""
     slot = seen(request, names)
     champion = selectors.champion_of(slot)
@@ -84,7 +84,7 @@ def restorable(slot: Slot, history: list[Promotion], champion: Any) -> list[Prom
 
 @page
 @require_POST
-def roll_back(request: HttpRequest, **names: str) -> HttpResponse:
+def roll_back(request: SignedIn, **names: str) -> HttpResponse:
     """Order a rollback: re-verification first, then the promotion of kind rollback."""
     slot = seen(request, names)
     promotion = Promotion.objects.filter(slot=slot, pk=request.POST.get("promotion") or 0).first()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ class InboxRow:
 
     request: ReviewRequest
     tier: str
-    versus: dict[str, Any] | None
+    versus: Mapping[str, Any] | None
     role: str
     approvals: int
     needed: int

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from apps.core.errors import Invalid, NotFound
-from apps.core.paging import act, page
+from apps.core.paging import SignedIn, act, page
 from apps.reviews import services
 from apps.reviews.models import Thread, Veto
 from apps.reviews.selectors import request_for
@@ -21,7 +21,7 @@ def address(pk: int, anchor: str = "") -> str:
 
 @page
 @require_POST
-def comment(request: HttpRequest, pk: int) -> HttpResponse:
+def comment(request: SignedIn, pk: int) -> HttpResponse:
     """Open a thread, on a line of one side or on the whole."""
     review = request_for(request.user, pk)
     text, line = request.POST.get("text", ""), request.POST.get("line", "").strip()
@@ -42,7 +42,7 @@ def comment(request: HttpRequest, pk: int) -> HttpResponse:
     return act(request, "Your comment is recorded.", open_thread, to=address(pk, f"L{line}" if line else "threads"))
 
 
-def thread_seen(request: HttpRequest, pk: int) -> Thread:
+def thread_seen(request: SignedIn, pk: int) -> Thread:
     """A thread of the person's teams."""
     row = (
         Thread.objects.select_related("request__team", "opened_by")
@@ -56,7 +56,7 @@ def thread_seen(request: HttpRequest, pk: int) -> Thread:
 
 @page
 @require_POST
-def reply(request: HttpRequest, pk: int) -> HttpResponse:
+def reply(request: SignedIn, pk: int) -> HttpResponse:
     """Answer in a thread."""
     thread = thread_seen(request, pk)
     return act(
@@ -69,7 +69,7 @@ def reply(request: HttpRequest, pk: int) -> HttpResponse:
 
 @page
 @require_POST
-def resolve(request: HttpRequest, pk: int) -> HttpResponse:
+def resolve(request: SignedIn, pk: int) -> HttpResponse:
     """Resolve a thread. Resolving does not approve."""
     thread = thread_seen(request, pk)
     return act(
@@ -82,7 +82,7 @@ def resolve(request: HttpRequest, pk: int) -> HttpResponse:
 
 @page
 @require_POST
-def raise_tier(request: HttpRequest, pk: int) -> HttpResponse:
+def raise_tier(request: SignedIn, pk: int) -> HttpResponse:
     """Ask for more than the computed tier does."""
     review = request_for(request.user, pk)
     tier = request.POST.get("tier", "")
@@ -98,7 +98,7 @@ def raise_tier(request: HttpRequest, pk: int) -> HttpResponse:
 
 @page
 @require_POST
-def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+def withdraw(request: SignedIn, pk: int) -> HttpResponse:
     """Take the request back."""
     review = request_for(request.user, pk)
     return act(
@@ -111,7 +111,7 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
 
 @page
 @require_POST
-def seen(request: HttpRequest, pk: int) -> HttpResponse:
+def seen(request: SignedIn, pk: int) -> HttpResponse:
     """Mark a piece of evidence as seen."""
     review = request_for(request.user, pk)
     item = request.POST.get("item", "")
@@ -125,7 +125,7 @@ def seen(request: HttpRequest, pk: int) -> HttpResponse:
 
 @page
 @require_POST
-def lift(request: HttpRequest, pk: int) -> HttpResponse:
+def lift(request: SignedIn, pk: int) -> HttpResponse:
     """Lift a veto with a reason; approves nothing."""
     veto = (
         Veto.objects.select_related("decision__request", "team", "by")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from apps.core.errors import AppError, NotFound
-from apps.core.paging import page, see_other
+from apps.core.paging import SignedIn, page, see_other
 from apps.reviews import services
 from apps.reviews.models import ReviewRequest
 from apps.reviews.screens.review import Attempt, review_context
@@ -29,7 +29,7 @@ DONE = {
 @page
 @require_POST
 @sensitive_post_parameters("password")
-def decide(request: HttpRequest, pk: int) -> HttpResponse:
+def decide(request: SignedIn, pk: int) -> HttpResponse:
     """Record a decision on the bytes that were shown; what is refused comes back with the text as typed."""
     review = request_for(request.user, pk)
     kind = request.POST.get("kind", "")
@@ -46,7 +46,7 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
     return see_other(reverse("review", args=[pk]))
 
 
-def record(request: HttpRequest, review: ReviewRequest, kind: str, text: str) -> None:
+def record(request: SignedIn, review: ReviewRequest, kind: str, text: str) -> None:
     """Ask the services; a password in the form proves anew who decides."""
     if kind == "comment":
         services.thread_open(request=review, person=request.user, text=text)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.views.decorators.cache import never_cache
 
-from apps.core.paging import page, show
+from apps.core.paging import SignedIn, page, show
 from apps.reviews.choices import REQUEST_OPEN, RequestState
 from apps.reviews.screens.inbox import row_of
 from apps.reviews.screens.review import review_context
@@ -17,7 +17,7 @@ PER_PAGE = 25
 
 
 @page
-def inbox(request: HttpRequest) -> HttpResponse:
+def inbox(request: SignedIn) -> HttpResponse:
     """What waits for me, what waits for others, what was decided."""
     waiting = inbox_for(request.user)
     mine = {one.pk for one in waiting}
@@ -43,6 +43,6 @@ def inbox(request: HttpRequest) -> HttpResponse:
 
 @never_cache
 @page
-def review_page(request: HttpRequest, pk: int) -> HttpResponse:
+def review_page(request: SignedIn, pk: int) -> HttpResponse:
     """May this become the champion?"""
     return show(request, "reviews/review.html", review_context(request, request_for(request.user, pk)), PARTS)

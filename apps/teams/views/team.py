@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from apps.core.errors import AppError, Invalid
-from apps.core.paging import act, page, show
+from apps.core.paging import SignedIn, act, page, show
 from apps.reviews import services as reviews
 from apps.teams import policies, selectors, services
 from apps.teams.choices import Role
@@ -28,7 +28,7 @@ RIGHTS = (
 )
 
 
-def team_context(request: HttpRequest, team: Team) -> dict[str, Any]:
+def team_context(request: SignedIn, team: Team) -> dict[str, Any]:
     """Everything about one team; its tokens only for those who manage it."""
     why_not = policies.may_manage(request.user, team)
     return {
@@ -42,7 +42,7 @@ def team_context(request: HttpRequest, team: Team) -> dict[str, Any]:
 
 
 @page
-def show_team(request: HttpRequest, slug: str) -> HttpResponse:
+def show_team(request: SignedIn, slug: str) -> HttpResponse:
     """The page."""
     return show(request, "teams/team.html", team_context(request, selectors.team_for(request.user, slug)))
 
@@ -50,7 +50,7 @@ def show_team(request: HttpRequest, slug: str) -> HttpResponse:
 @never_cache
 @page
 @require_POST
-def make_token(request: HttpRequest, slug: str) -> HttpResponse:
+def make_token(request: SignedIn, slug: str) -> HttpResponse:
     """A token for scripts. Its secret is in this answer and nowhere else."""
     team = selectors.team_for(request.user, slug)
     secret, refusal = "", None
@@ -74,7 +74,7 @@ def make_token(request: HttpRequest, slug: str) -> HttpResponse:
 
 @page
 @require_POST
-def revoke_token(request: HttpRequest, slug: str) -> HttpResponse:
+def revoke_token(request: SignedIn, slug: str) -> HttpResponse:
     """End a token at once."""
     key = request.POST.get("token", "")
 
@@ -102,7 +102,7 @@ def person_named(team: Team, username: str) -> User:
     return found
 
 
-def changing(request: HttpRequest, slug: str, done: str, action: Any) -> HttpResponse:
+def changing(request: SignedIn, slug: str, done: str, action: Any) -> HttpResponse:
     """Run ``action(team)`` and go back to the team page."""
     team = selectors.team_for(request.user, slug)
     return act(request, done, lambda: action(team), to=reverse("team", args=[slug]))
@@ -110,7 +110,7 @@ def changing(request: HttpRequest, slug: str, done: str, action: Any) -> HttpRes
 
 @page
 @require_POST
-def add_member(request: HttpRequest, slug: str) -> HttpResponse:
+def add_member(request: SignedIn, slug: str) -> HttpResponse:
     """Put an account into the team with a set of roles."""
     name, roles = request.POST.get("username", ""), request.POST.getlist("roles")
 
@@ -124,7 +124,7 @@ def add_member(request: HttpRequest, slug: str) -> HttpResponse:
 
 @page
 @require_POST
-def grant_role(request: HttpRequest, slug: str) -> HttpResponse:
+def grant_role(request: SignedIn, slug: str) -> HttpResponse:
     """Give a member one more role."""
     name, role = request.POST.get("username", ""), request.POST.get("role", "")
 
@@ -142,7 +142,7 @@ def grant_role(request: HttpRequest, slug: str) -> HttpResponse:
 
 @page
 @require_POST
-def revoke_role(request: HttpRequest, slug: str) -> HttpResponse:
+def revoke_role(request: SignedIn, slug: str) -> HttpResponse:
     """Take a role away."""
     name, role = request.POST.get("username", ""), request.POST.get("role", "")
     return changing(
@@ -157,7 +157,7 @@ def revoke_role(request: HttpRequest, slug: str) -> HttpResponse:
 
 @page
 @require_POST
-def set_sharing(request: HttpRequest, slug: str) -> HttpResponse:
+def set_sharing(request: SignedIn, slug: str) -> HttpResponse:
     """Show or hide the team's rows on other teams' leaderboards."""
     shared = request.POST.get("shared") == "yes"
     done = "Other teams see your rows on boards." if shared else "Only your team sees its rows on boards."
@@ -166,7 +166,7 @@ def set_sharing(request: HttpRequest, slug: str) -> HttpResponse:
     )
 
 
-def whole(request: HttpRequest, name: str) -> int:
+def whole(request: SignedIn, name: str) -> int:
     """A posted whole number.
 
     Raises:
@@ -180,7 +180,7 @@ def whole(request: HttpRequest, name: str) -> int:
 
 @page
 @require_POST
-def set_policy(request: HttpRequest, slug: str) -> HttpResponse:
+def set_policy(request: SignedIn, slug: str) -> HttpResponse:
     """Raise what the gate asks; the floors are constants and open requests become stale."""
 
     def change(team: Team) -> None:
