@@ -16,7 +16,7 @@ from apps.campaigns.screens.facts import fact_rows
 from apps.campaigns.screens.rounds import hypothesis_rows, log_rows, points, references, rounds_with_verdicts
 from apps.campaigns.screens.stepper import stepper_of
 from apps.campaigns.selectors import seconds_running
-from apps.core import figures
+from apps.core import figures, words
 from apps.core.plotting import to_json
 from apps.kernels.screens.verdicts import over, over_start, overall_of, sheet_of
 from apps.reviews.choices import REQUEST_OPEN
@@ -87,6 +87,7 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
         "may_submit": may_submit(campaign) and request_open is None,
         "spot_checks": list(SpotCheck.objects.filter(campaign=campaign).select_related("round", "answered_by")),
         "digest": fact_rows(slot.hardware.facts),
+        "event_icons": words.EVENT_ICONS,
         "stream": not ended or None,
         **feed(request, campaign),
     }
