@@ -11,6 +11,7 @@ from harness.agents.registry import make_agent
 from harness.campaign.context import ask, context_of
 from harness.domain.codec import to_document
 from harness.domain.errors import HarnessError, UsageError
+from harness.domain.goal import AgentChoice
 from harness.engine import actions, results
 from harness.engine.results import result_to_document
 from harness.engine.state import CampaignState
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def ask_agent(*, campaign: Campaign, fence: int, state: CampaignState, action: actions.AskAgent,
-              agents: dict[str, Agent]) -> None:
+              agents: dict[AgentChoice, Agent]) -> None:
     """Open the round, ask, tell the answer. Killed in between, the agent is asked again and nothing is counted twice.
 
     Raises:
@@ -34,13 +35,13 @@ def ask_agent(*, campaign: Campaign, fence: int, state: CampaignState, action: a
 
 
 def _answer(campaign: Campaign, state: CampaignState, action: actions.AskAgent,
-            agents: dict[str, Agent]) -> results.Proposed | results.AgentFailed:
+            agents: dict[AgentChoice, Agent]) -> results.Proposed | results.AgentFailed:
     """Whatever breaks here is the installation's fault, pauses the campaign and counts against nothing."""
-    kind = state.goal.agent.kind
+    kind, choice = state.goal.agent.kind, state.goal.agent
     try:
-        if kind not in agents:
-            agents[kind] = make_agent(state.goal.agent)
-        return ask(agents[kind], context_of(state, action, hardware=_hardware(state.goal.hardware)))
+        if choice not in agents:
+            agents[choice] = make_agent(choice)
+        return ask(agents[choice], context_of(state, action, hardware=_hardware(state.goal.hardware)))
     except HarnessError as error:
         return results.AgentFailed(action.round, error.text, "provider")
     except Exception as error:

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from harness.domain.vocabulary import Backend, Stage
+from harness.domain.vocabulary import Backend, Outcome, Stage
+from harness.evaluation.ports import CandidateFault
 from harness.operators.base import Case, OperatorSpec
 
 COMPILE_S = 60.0
@@ -40,17 +41,37 @@ def plan(run: PlanRun) -> None:
         CandidateFault: import, compilation or that call failed.
     """
     run.progress(Stage.PLAN, 0, 1, "importing and compiling")
-    deadline = min(COMPILE_S, run.remaining_s)
-    worker: Any = run.open_workers(str(Backend.NUMBA)).open(deadline_s=deadline)
     try:
-        run.clocks["import_s"] = worker.load(run.source).seconds
-        case = smallest_case(run.spec)
+        run.clocks["import_s"], run.clocks["first_call_s"] = _first_call(run, bounds_checks=False)
+    except CandidateFault as fault:
+        _explain(run, fault)
+        raise
+    run.progress(Stage.PLAN, 1, 1, "compiled")
+
+
+def _first_call(run: PlanRun, *, bounds_checks: bool) -> tuple[float, float]:
+    """Seconds of the import and of the compiling call."""
+    deadline = min(COMPILE_S, run.remaining_s)
+    worker: Any = run.open_workers(str(Backend.NUMBA)).open(deadline_s=deadline, bounds_checks=bounds_checks)
+    try:
+        imported = worker.load(run.source).seconds
         began = time.perf_counter()
-        worker.ask(compile_request(run.spec, case))
-        run.clocks["first_call_s"] = time.perf_counter() - began
+        worker.ask(compile_request(run.spec, smallest_case(run.spec)))
+        return imported, time.perf_counter() - began
     finally:
         worker.close()
-    run.progress(Stage.PLAN, 1, 1, "compiled")
+
+
+def _explain(run: PlanRun, fault: CandidateFault) -> None:
+    """A store beyond an array shows here as whatever the damaged heap does next: compiled once more with bounds
+    checks, it names itself."""
+    if fault.fault.code != "crash":
+        return
+    try:
+        _first_call(run, bounds_checks=True)
+    except CandidateFault as checked:
+        if checked.fault.outcome is Outcome.OUT_OF_BOUNDS:
+            raise checked from fault
 
 
 def smallest_case(spec: OperatorSpec) -> Case:
