@@ -22,6 +22,7 @@ from apps.campaigns import services
 from apps.campaigns.choices import CAMPAIGN_ACTIVE
 from apps.campaigns.models import Campaign, EngineResult
 from apps.core.errors import ImpossibleTransition
+from harness.domain.goal import AgentChoice
 from harness.engine import actions, results
 from harness.engine.results import result_to_document
 from harness.engine.step import next_action
@@ -55,7 +56,7 @@ class CampaignRunner:
     fence: int
     stopping: Callable[[], bool]
     wait: Callable[[float], object]
-    agents: dict[str, Any] = field(default_factory=dict)
+    agents: dict[AgentChoice, Any] = field(default_factory=dict)
     lost: threading.Event = field(default_factory=threading.Event)  # set by whoever renews the lease
     seen: Marker | None = None  # how the campaign stood just before the last look
     _clock: float = field(default_factory=time.monotonic)

@@ -103,8 +103,10 @@ def playable(context: AgentContext) -> list[Ready]:
 
 def diverse(ready: list[Ready]) -> list[Ready]:
     """The best strategy of each direction and function first: a board of five block sizes would tell nobody much."""
-    seen: set[str] = set()
-    first = [item for item in ready if not (item.move.direction_key in seen or seen.add(item.move.direction_key))]
+    leaders: dict[str, Ready] = {}
+    for item in ready:
+        leaders.setdefault(item.move.direction_key, item)
+    first = list(leaders.values())
     rest = [item for item in ready if item not in first]
     chosen = (first[:MOST] + rest)[: max(LEAST, min(MOST, len(first)))]
     return [item for item in ready if item in chosen]
