@@ -1,7 +1,8 @@
 """The normal form: what is left of a source once comments, docstrings, positions and local names are gone.
 
 Two sources with equal normal forms are the same kernel for duplicates, vetoes and ``no_change``. Parameters keep their
-names (they can be passed by name), module-level names and PARAMS too; only the order of PARAMS' keys is immaterial.
+names (they can be passed by name), module-level names and PARAMS too. The order of PARAMS' keys is immaterial where the
+source only looks keys up or passes them on by name; a source that could walk through them is compared in their order.
 """
 
 from __future__ import annotations
@@ -37,7 +38,21 @@ def normal_digest(source: str) -> str:
 
 def normal_statements(tree: ast.Module) -> list[str]:
     """The canonical text of every module-level statement, docstring apart; each is numbered for itself."""
-    return [canonical(statement) for statement in without_docstring(tree)]
+    ordered = walks_through_params(tree)
+    return [_Writer(ordered_params=ordered).text(statement, None) for statement in without_docstring(tree)]
+
+
+def walks_through_params(tree: ast.Module) -> bool:
+    """Whether PARAMS is used but for ``PARAMS[key]``, ``PARAMS.get(key)``, ``key in PARAMS`` and ``**PARAMS``."""
+    known: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and all(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
+            known.update(id(value) for value in node.comparators)
+        elif (isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr == "get")
+              or (isinstance(node, ast.keyword) and node.arg is None)):
+            known.add(id(node.value))
+    return any(isinstance(node, ast.Name) and node.id == PARAMS and isinstance(node.ctx, ast.Load)
+               and id(node) not in known for node in ast.walk(tree))
 
 
 def without_docstring(node: _DOCUMENTED) -> list[ast.stmt]:
@@ -58,7 +73,8 @@ def canonical_body(function: ast.FunctionDef) -> list[str]:
 
 
 class _Writer:
-    def __init__(self) -> None:
+    def __init__(self, *, ordered_params: bool = False) -> None:
+        self._ordered_params = ordered_params
         self._numbers: dict[tuple[int, str], str] = {}
         self._alive: list[Scope] = []  # keeps ids of scopes unique while this writer lives
 
@@ -79,7 +95,7 @@ class _Writer:
         if isinstance(node, ast.alias):
             bound = self._name(node.asname, scope) if node.asname else ""
             return f"alias({node.name},{bound})"
-        if scope is None and isinstance(node, ast.stmt) and assigned_name(node) == PARAMS:
+        if scope is None and isinstance(node, ast.stmt) and assigned_name(node) == PARAMS and not self._ordered_params:
             node = _sorted_params(node)
         return self._fields(node, scope)
 

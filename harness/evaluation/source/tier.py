@@ -6,12 +6,19 @@ Whatever is not listed as no change, light or medium is heavy. Reasons name line
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
+from typing import Any
 
 from harness.domain.errors import SourceError
 from harness.domain.verdict import TierReason, TierResult
 from harness.domain.vocabulary import Backend, Tier
 from harness.evaluation.source.body import body_reasons
-from harness.evaluation.source.normal_form import canonical, canonical_body, normal_statements
+from harness.evaluation.source.normal_form import (
+    canonical,
+    canonical_body,
+    normal_statements,
+    walks_through_params,
+)
 from harness.evaluation.source.params import key_lines, read_params, same_value, value_problem
 from harness.evaluation.source.structure import (
     PARAMS,
@@ -141,7 +148,16 @@ def _params_causes(before: Structure, after: Structure, spec: OperatorSpec) -> l
             was = f"{old[key]!r} to " if key in old else "new, "
             causes.append((tunable.tier, TierReason(lines.get(key), f"{PARAMS}: {key} {was}{value!r}")))
     causes += [(Tier.HEAVY, TierReason(None, f"{PARAMS}: {key} removed")) for key in old if key not in new]
-    return causes
+    moved = [key for key, value in new.items()
+             if isinstance(value, dict) and isinstance(old.get(key), dict) and _moved(old[key], value)]
+    if _moved(old, new) and (walks_through_params(before.tree) or walks_through_params(after.tree)):
+        moved.insert(0, "keys")
+    return causes + [(Tier.HEAVY, TierReason(lines.get(key), f"{PARAMS}: {key} in another order")) for key in moved]
+
+
+def _moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether the keys that both have stand in another order, which code that walks through them can see."""
+    return [key for key in old if key in new] != [key for key in new if key in old]
 
 
 def _kernel_causes(before: Structure, after: Structure, old: ast.FunctionDef, new: ast.FunctionDef) -> list[Cause]:

@@ -164,3 +164,27 @@ def test_reasons_name_lines_of_the_new_source() -> None:
 def test_an_unreadable_source_is_an_error_not_a_tier() -> None:
     with pytest.raises(SourceError):
         classify(BASE[NUMBA], "def f(:\n", SPEC, NUMBA)
+
+
+WALKS = BASE[TRITON].replace("PARAMS[\"BLOCK\"]", "list(PARAMS.values())[0]")
+
+
+@pytest.mark.parametrize(("source", "old", "new", "tier"), [
+    (BASE[TRITON], "", "", Tier.NONE),
+    (WALKS, "", "", Tier.HEAVY),
+    (WALKS, '"num_warps": 4', '"num_warps": 8', Tier.HEAVY),
+    (BASE[TRITON], '"num_warps": 4', '"num_warps": 8', Tier.LIGHT),
+])
+def test_the_order_of_params_counts_where_code_walks_through_them(source: str, old: str, new: str, tier: Tier) -> None:
+    left, _, rest = source.partition("PARAMS = {")
+    inside, _, right = rest.partition("}")
+    turned = ", ".join(reversed(inside.split(", ")))
+    assert turned != inside
+    assert classify(source, f"{left}PARAMS = {{{turned.replace(old, new)}}}{right}", SPEC, TRITON).tier is tier
+
+
+def test_the_order_of_a_table_is_no_light_change() -> None:
+    table = '"BLOCK": {"short": 4, "medium": 8, "long": 16}'
+    turned = '"BLOCK": {"long": 32, "medium": 8, "short": 4}'
+    before, after = (BASE[NUMBA].replace('"BLOCK": 8', text) for text in (table, turned))
+    assert classify(before, after, SPEC, NUMBA).tier is Tier.HEAVY
