@@ -62,6 +62,11 @@ def public_boards() -> bool:
     return env.bool("KERNELOPT_PUBLIC_BOARDS", False)
 
 
+def secret_key_fallbacks() -> list[str]:
+    """``KERNELOPT_SECRET_KEY_FALLBACKS``: earlier keys, comma-separated; their seals and sessions hold."""
+    return env.list("KERNELOPT_SECRET_KEY_FALLBACKS", [])
+
+
 def secret_key() -> str:
     """``KERNELOPT_SECRET_KEY``, or a key kept in ``<var>/secret_key`` (mode 600), made at the first run.
 

@@ -10,6 +10,7 @@ from apps.bridge import api
 from apps.core.errors import AppError, NotFound
 from apps.kernels.choices import SlotState
 from apps.kernels.models import Champion, Slot
+from apps.reviews.history import uncarried
 from apps.teams.tokens import Caller, api_view
 
 
@@ -58,6 +59,9 @@ def champion_document(slot: Slot) -> dict[str, Any]:
     source = bytes(row.kernel.source)
     if api.digest(source) != row.kernel_id:
         raise NoChampion("The stored bytes do not have their digest; nothing is handed out.", code="bytes_differ")
+    broken = uncarried(champions.filter(pk=row.pk))
+    if broken:
+        raise NoChampion(f"{broken[0]} Nothing is handed out meanwhile.", code="gate_refused")
     promotion, verdict = row.promotion, row.promotion.verdict
     approvals = [] if promotion.request is None else [
         {"by": d.user.name, "at": d.at.isoformat(), "demo": d.demo, "self_review": d.self_review}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from apps.bridge import api
@@ -44,6 +45,20 @@ def intact(kernel: Kernel) -> bytes:
         raise BytesDiffer(f"The stored bytes of {kernel.short} do not have this digest. Nothing is promoted from them; "
                           "restore the database from a backup.")
     return data
+
+
+def normal_digests(kernel: Kernel) -> frozenset[str]:
+    """Digests of the normalised tree to look vetoes and contributors up by: the stored one, and the one of the stored
+    bytes. They differ where the column was tampered with, or where the normal form became another one since."""
+    return frozenset({kernel.normal_digest, _normal_of(bytes(kernel.source))})
+
+
+@lru_cache(maxsize=256)
+def _normal_of(data: bytes) -> str:
+    try:
+        return api.normal_digest(data)
+    except api.BridgeError:
+        return api.digest(data)  # what is stored for a source that does not parse
 
 
 def gate_tier(slot: Slot, kernel: Kernel) -> GateTier:

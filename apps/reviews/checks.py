@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import CheckMessage, Tags, register
+from django.core.checks import Warning as Caution
 from django.db.utils import DatabaseError
 
 
 @register(Tags.database)
 def gate_triggers(databases: Any = None, **_: Any) -> list[CheckMessage]:
-    """An error for each missing or altered trigger. Runs with ``check --database default`` and at every ``serve``."""
+    """A warning about missing or altered triggers. Runs with ``check --database default`` and before ``migrate``.
+
+    No error: ``migrate`` runs this check first, and an error would refuse the very command that reinstalls them.
+    Promotions stop by the gate's own reading, not by this check.
+    """
     from apps.reviews import triggers
 
     if not databases:
@@ -20,9 +25,9 @@ def gate_triggers(databases: Any = None, **_: Any) -> list[CheckMessage]:
             return []
         gone = triggers.missing()
     except DatabaseError as error:
-        return [Error(f"The gate's triggers could not be verified: {error}", id="reviews.E002")]
+        return [Caution(f"The gate's triggers could not be verified: {error}", id="reviews.W002")]
     if not gone:
         return []
-    return [Error(
+    return [Caution(
         f"{len(gone)} of the gate's triggers are missing or altered: {', '.join(gone)}. Promotions stop until they "
-        "stand again.", hint="Run `python manage.py migrate`; it reinstalls them.", id="reviews.E001")]
+        "stand again.", hint="Run `python manage.py migrate`; it reinstalls them.", id="reviews.W001")]

@@ -10,11 +10,12 @@ from django.conf import settings
 from apps.bridge import api
 from apps.campaigns.choices import JobState
 from apps.campaigns.jobs.workers import selftest_gap
-from apps.kernels.models import Verdict
-from apps.reviews import policies, triggers
-from apps.reviews.binding import BytesDiffer, intact, staleness
+from apps.kernels.models import Kernel, Verdict
+from apps.reviews import history, policies, triggers
+from apps.reviews.binding import BytesDiffer, intact, normal_digests, staleness
 from apps.reviews.choices import DecisionKind, RequestState, RequirementState
 from apps.reviews.models import Decision, ReviewRequest, Veto
+from apps.reviews.seals import is_sealed
 from apps.teams.models import User
 from apps.teams.selectors import reviewer_grant
 
@@ -38,10 +39,11 @@ class Requirement:
 
 
 def standing_decisions(request: ReviewRequest) -> list[Decision]:
-    """The last decision of each person, in order; earlier ones are superseded."""
+    """The last decision of each person, in order; earlier ones are superseded, what nobody decided here is left out."""
     last: dict[int, Decision] = {}
     for decision in request.decisions.select_related("user", "grant").order_by("id"):
-        last[decision.user_id] = decision
+        if is_sealed(decision):
+            last[decision.user_id] = decision
     return sorted(last.values(), key=lambda decision: decision.pk)
 
 
@@ -64,9 +66,9 @@ def _entitled(decision: Decision, request: ReviewRequest) -> bool:
     return grant is not None and grant.pk == decision.grant_id
 
 
-def standing_vetoes(team_id: int, normal_digest: str) -> list[Veto]:
-    """Vetoes on a normalised tree that nobody lifted."""
-    rows = Veto.objects.filter(team_id=team_id, normal_digest=normal_digest, lift__isnull=True)
+def standing_vetoes(team_id: int, kernel: Kernel) -> list[Veto]:
+    """Vetoes on a kernel's normalised tree that nobody lifted."""
+    rows = Veto.objects.filter(team_id=team_id, normal_digest__in=normal_digests(kernel), lift__isnull=True)
     return list(rows.select_related("by", "team", "decision__request"))
 
 
@@ -135,6 +137,9 @@ def _fresh(request: ReviewRequest) -> Requirement:
 
 def _approvals(request: ReviewRequest) -> Requirement:
     tier = policies.effective_tier(request)
+    if request.auto and not (request.team.light_auto_promote and tier in ("none", "light")):
+        return Requirement("approvals", NOT_MET, f"It is marked to go by itself, but it is a {tier} change or the team "
+                                                 "does not let these.")
     if request.auto:
         return Requirement("approvals", NOT_APPLICABLE, "Light change; the team lets these promote by themselves.")
     needed = policies.required_approvals(request.team, tier)
@@ -151,7 +156,7 @@ def _approvals(request: ReviewRequest) -> Requirement:
 
 
 def _veto(request: ReviewRequest) -> Requirement:
-    standing = standing_vetoes(request.team_id, request.kernel.normal_digest)
+    standing = standing_vetoes(request.team_id, request.kernel)
     if standing:
         return Requirement("veto", NOT_MET, f"{standing[0].by.name} vetoed this kernel: "
                                             f"{standing[0].decision.comment}")
@@ -210,7 +215,10 @@ def _triggers(_: ReviewRequest) -> Requirement:
     if gone:
         return Requirement("triggers", NOT_MET, f"{len(gone)} of the database's own guards are missing or altered; "
                                                 "run `python manage.py migrate`.")
-    return Requirement("triggers", MET, "The database's own guards stand.")
+    broken = history.uncarried()
+    if broken:
+        return Requirement("triggers", NOT_MET, " ".join(broken))
+    return Requirement("triggers", MET, "The database's own guards stand, and approvals carry every champion.")
 
 
 def _verification(request: ReviewRequest) -> Requirement:

@@ -82,6 +82,7 @@ class Decision(models.Model):
     demo = models.BooleanField(default=False)
     self_review = models.BooleanField(default=False)
     at = models.DateTimeField()
+    seal = models.CharField(max_length=64, blank=True, default="")  # see reviews.seals
 
     class Meta:
         ordering = ["id"]

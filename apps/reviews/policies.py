@@ -9,6 +9,7 @@ from django.conf import settings
 from apps.bridge import api
 from apps.kernels.choices import ContributionKind
 from apps.kernels.models import Contribution
+from apps.reviews.binding import normal_digests
 from apps.reviews.choices import REQUEST_OPEN, DecisionKind, RequestState
 from apps.reviews.models import ReviewRequest, Veto
 from apps.teams import policies as team_policies
@@ -33,11 +34,12 @@ def effective_tier(request: ReviewRequest) -> str:
 def contributors(request: ReviewRequest) -> dict[int, str]:
     """People who may not approve, with the reason in words. A comment the kernel was built from counts for heavy.
 
-    Asked by normalised tree: renaming a local does not wash a hand off a kernel.
+    Asked by normalised tree and in whichever team: neither renaming a local nor the way through another team of the
+    same person washes a hand off a kernel.
     """
     reasons: dict[int, str] = {}
     rows = Contribution.objects.filter(
-        team=request.team_id, kernel__normal_digest=request.kernel.normal_digest
+        kernel__normal_digest__in=normal_digests(request.kernel)
     ).order_by("id")
     heavy = effective_tier(request) == "heavy"
     for row in rows:

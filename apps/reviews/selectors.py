@@ -10,7 +10,7 @@ from apps.bridge import api
 from apps.campaigns.jobs.selectors import promotions_blocked as devices_block
 from apps.core.errors import NotFound
 from apps.kernels.models import Kernel
-from apps.reviews import policies, triggers
+from apps.reviews import history, policies, triggers
 from apps.reviews.choices import REQUEST_OPEN, DecisionKind, RequestState, SpotCheckState
 from apps.reviews.gate import (
     Requirement,
@@ -116,7 +116,7 @@ def promotions_blocked() -> list[str]:
     """Why no promotion may happen now, in sentences; empty when everything that promotions need is in place."""
     gone = triggers.missing()
     guards = [f"{len(gone)} of the database's own guards are missing or altered; run `python manage.py migrate`."]
-    return [*(guards if gone else []), *devices_block()]
+    return [*(guards if gone else []), *history.uncarried(), *devices_block()]
 
 
 __all__ = [

@@ -12,6 +12,7 @@ VAR_DIR = env.var_dir()
 VAR_DIR.mkdir(parents=True, exist_ok=True)
 
 SECRET_KEY = env.secret_key()
+SECRET_KEY_FALLBACKS = env.secret_key_fallbacks()
 DEBUG = env.debug()
 ALLOWED_HOSTS = env.allowed_hosts()
 CSRF_TRUSTED_ORIGINS = env.trusted_origins()

@@ -17,6 +17,7 @@ from apps.core.transitions import transition
 from apps.reviews import gate, policies
 from apps.reviews.choices import REQUEST_MACHINE, DecisionKind, RequestState
 from apps.reviews.models import Decision, ReviewRequest, Veto, VetoLift
+from apps.reviews.seals import seal
 from apps.reviews.services.requests import announce, close, stale_check, streams_of
 from apps.stream.services import Log, recording
 from apps.teams.models import User
@@ -98,11 +99,13 @@ def _record(
     grant = reviewer_grant(person, request.team, before=request.opened_at)
     assert grant is not None and proved_at is not None  # the policy and the freshness check have just said so
     own = person.pk in policies.contributors(request)
-    decision = Decision.objects.create(
+    decision = Decision(
         request=request, user=person, grant=grant, kind=kind, comment=comment, kernel_digest=request.kernel_id,
         request_version=request.version, gate_tier=policies.effective_tier(request), ticked=ticked,
         reauthenticated_at=proved_at, session_hash=session_hash, demo=person.demo, self_review=own, at=timezone.now(),
     )
+    decision.seal = seal(decision)
+    decision.save()
     audit_record(
         verb=f"review.{kind}", subject=request, actor=person, team=request.team, digest=request.kernel_id,
         before=request.state, reason=comment, session_hash=session_hash,

@@ -90,7 +90,7 @@ def _usable(slot: Slot, kernel: Kernel, verdict: Verdict, tier: GateTier) -> Non
         raise Invalid("This kernel is the champion already, apart from names and comments."
                       if tier.champion else "This kernel is the shipped baseline, apart from names and comments.",
                       code="no_change")
-    standing = gate.standing_vetoes(slot.team_id, kernel.normal_digest)
+    standing = gate.standing_vetoes(slot.team_id, kernel)
     if standing:
         raise Refused(f"{standing[0].by.name} vetoed this kernel: {standing[0].decision.comment} It can be submitted "
                       "again once that veto is lifted.", code="veto_stands")

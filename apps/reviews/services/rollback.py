@@ -20,7 +20,7 @@ from apps.core.transitions import transition
 from apps.kernels.choices import SLOT_MACHINE, PromotionKind, SlotState
 from apps.kernels.models import Champion, Kernel, Promotion, Quarantine, Slot, Verdict
 from apps.kernels.selectors import champion_of
-from apps.reviews import gate, triggers
+from apps.reviews import gate, history, triggers
 from apps.reviews.binding import BytesDiffer, gate_tier, intact
 from apps.reviews.choices import VerificationState
 from apps.reviews.models import Verification
@@ -47,6 +47,9 @@ def rollback_start(*, slot: Slot, promotion: Promotion, person: User, reason: st
         raise Invalid("A rollback needs a reason; it stays in the slot's history.", key="reason")
     if promotion.slot_id != slot.pk:
         raise Invalid("That kernel was never champion of this slot.", key="promotion")
+    problem = history.promotion_problem(promotion)
+    if problem is not None:
+        raise Refused(f"That promotion is carried by no valid approval: {problem} It cannot be restored.")
     _restorable(slot, promotion.kernel)
     return _order(slot, promotion.kernel, kind="rollback", person=person, reason=reason, restores=promotion)
 
@@ -57,7 +60,7 @@ def _restorable(slot: Slot, kernel: Kernel) -> None:
         raise Refused(f"Kernel {kernel.short} is the champion already.")
     if Quarantine.objects.filter(slot=slot, kernel=kernel).exists():
         raise Refused(f"Kernel {kernel.short} was quarantined; it can come back only through a new review.")
-    standing = gate.standing_vetoes(slot.team_id, kernel.normal_digest)
+    standing = gate.standing_vetoes(slot.team_id, kernel)
     if standing:
         raise Refused(f"{standing[0].by.name} vetoed this kernel: {standing[0].decision.comment}")
 

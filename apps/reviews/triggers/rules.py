@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from apps.reviews.triggers.identity import KEYS, comes_in_beside, stays_itself
+
 Event = Literal["INSERT", "UPDATE", "DELETE"]
 
 
@@ -35,9 +37,16 @@ def _same(*columns: str) -> str:
 APPEND_ONLY = (
     "kernels_promotion", "kernels_verdict", "kernels_kernel", "kernels_blob", "kernels_contribution",
     "kernels_quarantine", "reviews_decision", "reviews_veto", "reviews_vetolift", "audit_auditentry",
-    "campaigns_engineresult", "campaigns_influence", "stream_event",
+    "campaigns_engineresult", "campaigns_influence", "stream_event", "reviews_comment",
 )
-UNDELETABLE = ("reviews_reviewrequest", "teams_rolegrant", "campaigns_round", "campaigns_campaign", "kernels_slot")
+UNDELETABLE = (
+    "reviews_reviewrequest", "reviews_thread", "reviews_verification", "teams_rolegrant", "teams_membership",
+    "teams_team", "teams_user", "campaigns_round", "campaigns_campaign", "campaigns_job", "kernels_slot",
+)
+CHANGING = tuple(table for table in KEYS if table not in APPEND_ONLY)
+
+SOON = "{soon}"
+"""Stands for a second from now by the database's own clock; nothing is dated later than that."""
 
 _FORBIDDEN = "1 = 0"
 
@@ -50,14 +59,14 @@ _ENTITLED = """EXISTS (
       AND m.user_id = {decision}.user_id AND m.team_id = r.team_id AND u.is_active = TRUE AND u.kind = 'person'
 )"""
 
-# Who had a hand in a kernel: started or edited always counts, a comment it was built from counts for heavy.
+# Who had a hand in a kernel, in whichever team: started or edited always counts, a comment it was built from counts
+# for heavy.
 _CONTRIBUTED = """(
     EXISTS (SELECT 1 FROM campaigns_campaign c WHERE c.id = r.campaign_id AND c.started_by_id = {decision}.user_id)
     OR EXISTS (SELECT 1 FROM kernels_contribution k
         JOIN kernels_kernel theirs ON theirs.digest = k.kernel_id
         JOIN kernels_kernel this ON this.digest = r.kernel_id AND this.normal_digest = theirs.normal_digest
-        WHERE k.team_id = r.team_id AND k.user_id = {decision}.user_id
-        AND (k.kind IN ('started', 'edited') OR {tier} = 'heavy'))
+        WHERE k.user_id = {decision}.user_id AND (k.kind IN ('started', 'edited') OR {tier} = 'heavy'))
 )"""
 
 _SELF_REVIEW = """({decision}.self_review = TRUE AND {tier} <> 'heavy'
@@ -77,10 +86,20 @@ _APPROVERS = f"""(SELECT COUNT(DISTINCT d.user_id) FROM reviews_decision d
            OR {_SELF_REVIEW.format(decision="d", tier="NEW.gate_tier")}))"""
 
 _PROMOTION: tuple[tuple[str, str, str], ...] = (
+    # Said here as well as in CHECK constraints: those can be switched off by a connection, triggers cannot.
+    ("kind", """(NEW.kind = 'reviewed' AND NEW.request_id IS NOT NULL AND NEW.restores_id IS NULL)
+        OR (NEW.kind = 'auto' AND NEW.request_id IS NOT NULL AND NEW.restores_id IS NULL
+            AND NEW.gate_tier IN ('none', 'light') AND NEW.required_approvals = 0)
+        OR (NEW.kind = 'rollback' AND NEW.request_id IS NULL AND NEW.restores_id IS NOT NULL AND NEW.reason <> '')""",
+     "A promotion is reviewed, automatic for a light change, or a rollback; there is no other kind."),
+    ("policy", """EXISTS (SELECT 1 FROM kernels_slot s JOIN teams_team t ON t.id = s.team_id
+        WHERE s.id = NEW.slot_id AND t.policy_version = NEW.policy_version)""",
+     "A promotion follows the team's present policy."),
     ("request", """NEW.kind = 'rollback' OR EXISTS (
         SELECT 1 FROM reviews_reviewrequest r WHERE r.id = NEW.request_id AND r.slot_id = NEW.slot_id
           AND r.kernel_id = NEW.kernel_id AND r.state = 'verifying'
-          AND r.champion_id IS NOT DISTINCT FROM NEW.previous_id
+          AND r.champion_id IS NOT DISTINCT FROM NEW.previous_id AND r.policy_version = NEW.policy_version
+          AND r.auto = (NEW.kind = 'auto')
           AND """ + _rank("r.gate_tier") + " <= " + _rank("NEW.gate_tier") + """
           AND """ + _rank("r.raised_tier") + " <= " + _rank("NEW.gate_tier") + ")",
      "A promotion needs the review request of this slot and kernel, in verification, against the present champion."),
@@ -109,10 +128,14 @@ _PROMOTION: tuple[tuple[str, str, str], ...] = (
           AND v.workload = s.workload AND j.verdict_id = v.id AND j.state = 'succeeded'
           AND (v.comparison = 'faster' OR NEW.kind = 'rollback'))""",
      "A promotion needs a fresh verification made here: passed, timed and faster, on this device and workload."),
-    ("verification", """NEW.kind = 'rollback' OR EXISTS (
+    ("verification", """EXISTS (
         SELECT 1 FROM reviews_reviewrequest r JOIN kernels_verdict v ON v.job_key = r.verify_job_id
-        WHERE r.id = NEW.request_id AND v.id = NEW.verdict_id)""",
-     "The verification is not the one that this request ordered."),
+        WHERE r.id = NEW.request_id AND v.id = NEW.verdict_id)
+      OR (NEW.kind = 'rollback' AND EXISTS (
+        SELECT 1 FROM reviews_verification f JOIN kernels_verdict v ON v.job_key = f.job_id
+        WHERE v.id = NEW.verdict_id AND f.slot_id = NEW.slot_id AND f.kernel_id = NEW.kernel_id AND f.kind = 'rollback'
+          AND f.state = 'running' AND f.by_id = NEW.by_id AND f.restores_id = NEW.restores_id))""",
+     "The verification is not the one that this request or rollback ordered."),
     ("previous", """(SELECT c.kernel_id FROM kernels_champion c JOIN kernels_slot s ON s.id = c.slot_id
         WHERE c.slot_id = NEW.slot_id AND s.state <> 'empty') IS NOT DISTINCT FROM NEW.previous_id""",
      "The champion of this slot changed; the promotion was made against another one."),
@@ -139,6 +162,7 @@ _PROMOTION: tuple[tuple[str, str, str], ...] = (
 
 _DECISION = f"""EXISTS (SELECT 1 FROM reviews_reviewrequest r WHERE r.id = NEW.request_id
     AND r.kernel_id = NEW.kernel_digest
+    AND NEW.at >= r.opened_at AND NEW.at <= {SOON} AND NEW.reauthenticated_at <= NEW.at
     AND (r.state IN ('open', 'approved') OR (r.state = 'verifying' AND NEW.kind = 'veto'))
     AND {_ENTITLED.format(decision="NEW")}
     AND (NOT {_CONTRIBUTED.format(decision="NEW", tier="r.gate_tier")}
@@ -149,6 +173,10 @@ RULES: tuple[Rule, ...] = (
       for table in APPEND_ONLY),
     *(Rule(f"gate_{table}_no_delete", table, "DELETE", _FORBIDDEN, f"Rows of {table} are never deleted.")
       for table in (*APPEND_ONLY, *UNDELETABLE)),
+    *(Rule(f"gate_{table}_beside", table, "INSERT", comes_in_beside(table),
+           f"A row of {table} with this key exists already; rows are never replaced.") for table in KEYS),
+    *(Rule(f"gate_{table}_itself", table, "UPDATE", stays_itself(table),
+           f"A row of {table} keeps its key and takes no other row's place.") for table in CHANGING),
     *(Rule(f"gate_promotion_{name}", "kernels_promotion", "INSERT", condition, message)
       for name, condition, message in _PROMOTION),
     Rule("gate_decision_entitled", "reviews_decision", "INSERT", _DECISION,
@@ -162,6 +190,19 @@ RULES: tuple[Rule, ...] = (
         SELECT 1 FROM campaigns_job j WHERE j.id = NEW.job_key AND j.state = 'leased' AND j.kernel_id = NEW.kernel_id
           AND j.purpose = NEW.purpose AND j.team_id IS NOT DISTINCT FROM NEW.team_id)""",
          "A verdict is recorded only for a job that a worker holds; anything else is an import and marked foreign."),
+    Rule("gate_request_opened", "reviews_reviewrequest", "INSERT", f"""NEW.state = 'open' AND NEW.verify_job_id IS NULL
+        AND NEW.verify_verdict_id IS NULL AND NEW.raised_tier = '' AND NEW.opened_at <= {SOON}
+        AND EXISTS (SELECT 1 FROM kernels_slot s JOIN teams_team t ON t.id = s.team_id
+            JOIN kernels_verdict v ON v.id = NEW.verdict_id
+            WHERE s.id = NEW.slot_id AND t.id = NEW.team_id AND t.policy_version = NEW.policy_version
+              AND v.kernel_id = NEW.kernel_id AND v.team_id = t.id AND v."foreign" = FALSE)
+        AND (NEW.auto = FALSE OR NEW.gate_tier IN ('none', 'light'))""",
+         "A review request begins open, now, under the present policy, with a verdict of its team on its kernel."),
+    Rule("gate_grant_later", "teams_rolegrant", "INSERT", f"""NEW.granted_at <= {SOON} AND (NEW.role <> 'reviewer'
+        OR NOT EXISTS (SELECT 1 FROM reviews_reviewrequest r JOIN teams_membership m ON m.team_id = r.team_id
+            WHERE m.id = NEW.membership_id AND r.state IN ('open', 'approved', 'verifying')
+              AND r.opened_at >= NEW.granted_at))""",
+         "A reviewer's role begins now: after every request that is open, so that it counts for none of them."),
     Rule("gate_champion_insert", "kernels_champion", "INSERT", """EXISTS (SELECT 1 FROM kernels_promotion p
         WHERE p.id = NEW.promotion_id AND p.slot_id = NEW.slot_id AND p.kernel_id = NEW.kernel_id
           AND NOT EXISTS (SELECT 1 FROM kernels_promotion n WHERE n.slot_id = p.slot_id AND n.id > p.id))""",
@@ -179,7 +220,7 @@ RULES: tuple[Rule, ...] = (
          _same("team_id", "operator_id", "backend", "hardware_id", "workload"), "What a slot stands for is fixed."),
     Rule("gate_request_bound", "reviews_reviewrequest", "UPDATE",
          _same("team_id", "slot_id", "campaign_id", "kernel_id", "champion_id", "base_id", "verdict_id", "gate_tier",
-               "policy_version", "conditions_digest", "opened_at"),
+               "policy_version", "conditions_digest", "opened_at", "auto"),
          "What a review request is bound to never changes; open a new one."),
     Rule("gate_request_final", "reviews_reviewrequest", "UPDATE",
          "NEW.state = OLD.state OR OLD.state IN ('open', 'approved', 'verifying')",
@@ -189,6 +230,18 @@ RULES: tuple[Rule, ...] = (
     Rule("gate_grant_fixed", "teams_rolegrant", "UPDATE",
          _same("membership_id", "role", "granted_at") + " AND (OLD.revoked_at IS NULL OR "
          + _same("revoked_at") + ")", "A granted role can be revoked once, and is otherwise history."),
+    Rule("gate_thread_kept", "reviews_thread", "UPDATE",
+         _same("request_id", "kernel_id", "line", "blocking", "opened_by_id") + " AND (OLD.resolved_at IS NULL OR "
+         + _same("resolved_at", "resolved_by_id") + ")", "A thread keeps what it blocks, and is resolved once."),
+    Rule("gate_policy_versioned", "teams_team", "UPDATE", """NEW.policy_version > OLD.policy_version OR ("""
+         + _same("policy_version", "light_auto_promote", "approvals_light", "approvals_medium", "approvals_heavy")
+         + ")", "A change of the gate policy has a new version; open requests go stale with it."),
+    Rule("gate_policy_floors", "teams_team", "UPDATE",
+         "NEW.approvals_light >= 1 AND NEW.approvals_medium >= 1 AND NEW.approvals_heavy >= 2",
+         "The floors of the gate policy can be raised, never lowered."),
+    Rule("gate_user_kept", "teams_user", "UPDATE",
+         "(NEW.kind = OLD.kind OR NEW.kind = 'service') AND (NEW.demo = TRUE OR OLD.demo = FALSE)",
+         "A service account never becomes a person, nor a demo person a real one."),
     Rule("gate_membership_fixed", "teams_membership", "UPDATE", _same("team_id", "user_id"),
          "A membership keeps its person and team."),
     Rule("gate_campaign_fixed", "campaigns_campaign", "UPDATE", _same("started_by_id", "team_id", "slot_id"),

@@ -55,7 +55,7 @@ def test_database_takes_the_write_lock_at_the_start_and_requests_are_no_transact
 def test_system_check_names_missing_guards() -> None:
     assert [e.id for e in run_checks(databases=["default"]) if e.id.startswith("reviews")] == []
     triggers.lift()
-    found = [e for e in run_checks(databases=["default"]) if e.id == "reviews.E001"]
+    found = [e for e in run_checks(databases=["default"]) if e.id == "reviews.W001"]
     assert len(found) == 1
     assert "gate_promotion_approvals" in found[0].msg
     triggers.install()
