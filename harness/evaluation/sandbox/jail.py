@@ -13,6 +13,8 @@ from pathlib import Path
 from harness.evaluation.sandbox import linux
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+TMP = "/private-tmp"
+"""A candidate's own folder inside the jail. Not ``/tmp``: Python itself may live below that, and a mount would hide it."""
 READ_ONLY = linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID
 
 
@@ -34,8 +36,8 @@ def enter(readable: Sequence[str], stage: str) -> bool:
     linux.mount("none", stage, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=0755,size=1m")
     for path in (*readable, *DEVICES):
         _bind(path, stage)
-    for name in ("proc", "tmp", ".old"):
-        Path(stage, name).mkdir(mode=0o755, exist_ok=True)
+    for name in ("proc", "tmp", TMP, ".old"):
+        Path(stage, name.lstrip("/")).mkdir(mode=0o755, exist_ok=True)
     linux.mount("/proc", stage + "/proc", "", linux.MS_BIND | linux.MS_REC)
     linux.pivot_root(stage, stage + "/.old")
     os.chdir("/")
@@ -75,11 +77,11 @@ def _bind(path: str, stage: str) -> None:
 
 
 def private(tmp_bytes: int, uid: int | None) -> None:
-    """Inside a fresh pid and mount namespace: its own ``/proc`` and an empty, bounded ``/tmp``.
+    """Inside a fresh pid and mount namespace: its own ``/proc`` and an empty, bounded ``TMP``.
 
     Raises:
         OSError: the kernel refuses.
     """
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
     owner = "" if uid is None else f",uid={uid},gid={uid}"
-    linux.mount("none", "/tmp", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, f"mode=0700,size={tmp_bytes}{owner}")
+    linux.mount("none", TMP, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, f"mode=0700,size={tmp_bytes}{owner}")

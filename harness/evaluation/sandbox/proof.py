@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.domain.errors import InfrastructureError
 from harness.evaluation.ports import CandidateFault
-from harness.evaluation.sandbox import frames
+from harness.evaluation.sandbox import frames, jail
 from harness.evaluation.sandbox.client import ServerClient
 from harness.evaluation.sandbox.worker import SandboxWorker
 
@@ -59,7 +59,7 @@ def _probe(server: ServerClient, *, own_uid: bool) -> Proof | None:
         worker = SandboxWorker(control, channel, tmp, deadline_s=20.0)
         try:
             worker.wait_ready()
-            facts = {**bait.facts, "judge_pid": os.getpid(), "tmp": "/tmp" if server.jail else tmp}
+            facts = {**bait.facts, "judge_pid": os.getpid(), "tmp": jail.TMP if server.jail else tmp}
             answer = worker.exchange(facts)
         except (InfrastructureError, CandidateFault):
             return None

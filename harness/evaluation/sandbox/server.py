@@ -67,7 +67,7 @@ class Server:
         config = {
             "uid": FIRST_UID + self._opened % UIDS if self._privileged and asked.get("uid", True) else None,
             "jail": use_jail,
-            "tmp": "/tmp" if use_jail else asked["tmp"],
+            "tmp": jail.TMP if use_jail else asked["tmp"],
             "readable": self._readable,
             "data_bytes": asked["data_bytes"],
             "cores": asked.get("cores"),
