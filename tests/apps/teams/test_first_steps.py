@@ -1,0 +1,49 @@
+"""The first account and the first team of an installation without the demo."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from apps.teams.models import Team, User
+from apps.teams.selectors import roles_of
+
+PASSWORD = "correct horse battery staple"
+
+
+def _person(monkeypatch: pytest.MonkeyPatch, username: str, password: str = PASSWORD) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(password + "\n"))
+    call_command("create_person", username, name="Ada Lovelace", stdout=io.StringIO())
+
+
+@pytest.mark.django_db
+def test_a_person_and_their_team(monkeypatch: pytest.MonkeyPatch, client: Any) -> None:
+    _person(monkeypatch, "ada")
+    call_command("create_team", "Kernel Team", maintainer="ada", stdout=io.StringIO())
+    ada, team = User.objects.get(username="ada"), Team.objects.get(slug="kernel-team")
+    assert roles_of(ada, team) == {"maintainer"}
+    assert client.login(username="ada", password=PASSWORD)
+    assert client.get("/teams/kernel-team/").status_code == 200
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("password", "word"), [("short", "too short"), ("password123", "common")])
+def test_a_weak_password_creates_nobody(monkeypatch: pytest.MonkeyPatch, password: str, word: str) -> None:
+    with pytest.raises(CommandError, match=word):
+        _person(monkeypatch, "ada", password)
+    assert not User.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_team_needs_a_maintainer_who_exists_and_an_address_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CommandError, match="no active account 'ada'"):
+        call_command("create_team", "Kernel Team", maintainer="ada")
+    _person(monkeypatch, "ada")
+    call_command("create_team", "Kernel Team", maintainer="ada", stdout=io.StringIO())
+    with pytest.raises(CommandError, match="already"):
+        call_command("create_team", "Kernel Team", maintainer="ada")
+    with pytest.raises(CommandError, match="--slug"):
+        call_command("create_team", "!!!", maintainer="ada")
