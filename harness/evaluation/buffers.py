@@ -47,12 +47,40 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+F_SEAL_FUTURE_WRITE = 0x10
+"""Nobody may write from now on, but through the mappings that exist already (Linux 5.1)."""
+
+
 def lend_input(name: str, values: torch.Tensor, layout: Layout = "dense") -> Lent:
     """Copy ``values`` (dense) into a sealed memory file. Guard bands and row gaps hold NaN or the largest integer.
 
     ``strided`` puts ``ROW_GAP`` elements between rows of a 2-d array, ``offset`` shifts the base by one element.
     The caller closes ``fd``. Raises ``InfrastructureError`` where memory files cannot be sealed.
     """
+    return _lend(name, values, layout, renewable=False)[0]
+
+
+class RenewableInput:
+    """An input whose contents the judge alone may replace between calls: a worker can only map it for reading."""
+
+    def __init__(self, name: str, values: torch.Tensor) -> None:
+        """Lend ``values`` (dense). The caller closes ``lent.fd``; raises as ``lend_input`` does."""
+        self.lent, memory = _lend(name, values, "dense", renewable=True)
+        assert memory is not None
+        self._start = values
+        self._now = torch.frombuffer(memory, dtype=values.dtype, count=values.numel(), offset=self.lent.offset)
+
+    def renew(self, factors: torch.Tensor) -> None:
+        """Replace the contents by the first ones times ``factors``, one per element (same number of elements)."""
+        torch.mul(self._start.flatten(), factors, out=self._now)
+
+    def values(self) -> torch.Tensor:
+        """A copy of the contents as they are."""
+        return self._now.clone().view(self._start.shape)
+
+
+def _lend(name: str, values: torch.Tensor, layout: Layout, *, renewable: bool) -> tuple[Lent, mmap.mmap | None]:
+    """The memory file, and the judge's own mapping of it where it is ``renewable``."""
     item = values.element_size()
     strides = _strides(tuple(values.shape), layout)
     start = BAND // item + (1 if layout == "offset" else 0)
@@ -62,13 +90,15 @@ def lend_input(name: str, values: torch.Tensor, layout: Layout = "dense") -> Len
     content = block.view(torch.uint8).numpy()
     fd = _file(name, content.nbytes)
     try:
-        with mmap.mmap(fd, content.nbytes) as memory:
-            memory[:] = content.data
-        _seal(fd, fcntl.F_SEAL_WRITE)
+        memory = mmap.mmap(fd, content.nbytes)
+        memory[:] = content.data
+        if not renewable:
+            memory.close()
+        _seal(fd, F_SEAL_FUTURE_WRITE if renewable else fcntl.F_SEAL_WRITE)
     except BaseException:
         os.close(fd)
         raise
-    return Lent(
+    lent = Lent(
         name=name,
         kind="input",
         dtype=dtype_name(values.dtype),
@@ -78,6 +108,7 @@ def lend_input(name: str, values: torch.Tensor, layout: Layout = "dense") -> Len
         nbytes=content.nbytes,
         fd=fd,
     )
+    return lent, memory if renewable else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +162,10 @@ class OutputBlock:
         bits = self._bits.clone()
         values = bits.view(DTYPES[self.lent.dtype]).view(self.lent.shape)
         return values, (bits == self._poison).view(self.lent.shape)
+
+    def pick(self, places: torch.Tensor) -> torch.Tensor:
+        """Copies of the elements at ``places`` (flat indices)."""
+        return self._bits[places].view(DTYPES[self.lent.dtype])
 
     def overruns(self) -> list[Overrun]:
         """Which guard bands changed since ``poison``."""

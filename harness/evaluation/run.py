@@ -77,6 +77,19 @@ class Run:
         """Seconds left until the deadline; negative when it has passed."""
         return self.deadline - time.monotonic()
 
+    def ensure_time(self) -> None:
+        """Between two calls of the candidate: a kernel that is slow everywhere must not hold the evaluator.
+
+        Raises:
+            Refused: ``timeout``, once the deadline has passed.
+        """
+        if self.remaining_s <= 0:
+            text = (
+                f"The evaluation passed its limit of {self.request.deadline_s:g} s in stage {self.stage}. "
+                "Make the kernel or its compilation faster, or raise the limit of the campaign."
+            )
+            raise Refused(Outcome.TIMEOUT, Reason(code="timeout", stage=self.stage, text=text))
+
     def opponent(self, role: Role) -> str | None:
         """Source of the opponent in ``role``, or ``None``."""
         return next((o.source for o in self.request.against if o.role is role), None)

@@ -201,6 +201,55 @@ def test_printed_control_characters_do_not_reach_the_sentence(opener):
     assert not any(ord(c) < 32 for c in fault.text)
 
 
+def test_a_text_that_cannot_be_written_down_is_cleaned(opener):
+    fault = outcome_of(opener, body("raise ValueError('\\ud800 words')"))
+    assert fault.text == "ValueError:  words"
+
+
+def test_numbers_that_no_float_holds_are_no_fault_of_the_judge(opener):
+    forged = ("import json, os, struct", "b = json.dumps({'id': 2, 'claimed_s': 10**4000, 'scratch_bytes': 10**3000})",
+              "os.write(3, struct.pack('<I', len(b)) + b.encode())", "import time", "time.sleep(60)")
+    worker = opener.open(deadline_s=30.0)
+    try:
+        worker.load(body(*forged))
+        report = worker.call(Block().lent, {})
+        assert (report.claimed_s, report.scratch_bytes) == (None, None)
+    finally:
+        worker.close()
+
+
+def test_helpers_forked_before_are_pinned_with_their_candidate(opener):
+    core = min(os.sched_getaffinity(0))
+    source = "import os\nif os.fork() == 0:\n    while True: os.sched_yield()\n" + body("out[:] = 2 * x")
+    before = candidate_processes(opener)
+    worker = opener.open(deadline_s=30.0)
+    try:
+        worker.load(source)
+        worker.pin([core], sorted(os.sched_getaffinity(0)))
+        tree = sorted(candidate_processes(opener) - before)
+        assert len(tree) >= 3  # keeper, candidate, helper
+        assert sum(os.sched_getaffinity(pid) == {core} for pid in tree) >= len(tree) - 1
+    finally:
+        worker.close()
+
+
+def test_candidates_are_the_first_to_die_where_memory_runs_out(opener):
+    before = candidate_processes(opener)
+    worker = opener.open(deadline_s=30.0)
+    try:
+        tree = candidate_processes(opener) - before
+        scores = sorted(int(Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in tree)
+        assert scores[-1] == 1000 and scores[0] < 1000  # the candidate; its keeper stays
+    finally:
+        worker.close()
+
+
+def test_nothing_of_system_v_outlives_a_candidate(opener):
+    source = body("import ctypes", "libc = ctypes.CDLL(None)",
+                  "raise ValueError(f'{libc.shmget(7, 4096, 0o1666)} {libc.semget(7, 1, 0o1666)}')")
+    assert outcome_of(opener, source).text == "ValueError: -1 -1"
+
+
 def test_daemon_dies_with_its_candidate(opener):
     source = body("import os, time", "r, w = os.pipe()", "if os.fork() == 0:", "    os.setsid()",
                   "    if os.fork() == 0:", "        while True: time.sleep(60)", "    os._exit(0)", "out[:] = 2 * x")

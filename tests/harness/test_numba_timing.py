@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -120,6 +121,49 @@ def test_work_that_stops_once_it_is_timed_is_a_reward_hack():
         stages.benchmark(run_of(LAZY))
     assert caught.value.outcome is Outcome.REWARD_HACK
     assert caught.value.reasons[0].code == "timed_output_wrong"
+
+
+REMEMBERS = """
+_seen = set()
+
+def run(x, weight, out, *, eps):
+    key = x.tobytes()
+    if key in _seen:
+        out[:] = 0.5
+        return
+    _seen.add(key)
+""" + "".join(f"    {line}\n" for line in (
+    "for row in range(x.shape[0]):",
+    "    scale = (x[row] * x[row]).mean()",
+    "    out[row] = x[row] / (scale + eps) ** 0.5 * weight",
+))
+"""Wrong on contents that it has met before, so that it passes only where no contents come twice."""
+
+
+@pytest.mark.sandbox
+def test_no_timed_contents_come_twice_so_that_nothing_remembered_is_of_use():
+    run = run_of(REMEMBERS)
+    stages.recheck(run)
+    assert run.timing is not None
+
+
+SKIPS = LAZY.replace("_calls[0] > 3", "_calls[0] > 6 and _calls[0] % 9 == 0")
+
+
+@pytest.mark.sandbox
+def test_a_kernel_that_now_and_then_skips_a_timed_call_is_a_reward_hack():
+    with pytest.raises(Refused) as caught:
+        stages.recheck(run_of(SKIPS))
+    assert caught.value.reasons[0].code == "timed_output_wrong"
+
+
+@pytest.mark.sandbox
+def test_a_deadline_that_passes_while_timing_ends_the_evaluation():
+    run = run_of(BASELINE)
+    run.deadline = time.monotonic() - 1.0
+    with pytest.raises(Refused) as caught:
+        stages.benchmark(run)
+    assert (caught.value.outcome, caught.value.reasons[0].code) == (Outcome.TIMEOUT, "timeout")
 
 
 @pytest.mark.sandbox

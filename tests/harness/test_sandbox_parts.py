@@ -17,6 +17,7 @@ from harness.domain.errors import UsageError
 from harness.domain.vocabulary import Outcome
 from harness.evaluation.sandbox import frames, modes, proof, seccomp
 from harness.evaluation.sandbox.verdicts_on_faults import crashed, plain, said
+from harness.evaluation.sandbox.worker import claimed_seconds
 
 ALL_WALLS = ("pidns", "mountns", "netns", "limits", "uid", "no_new_privs", "landlock", "seccomp")
 
@@ -67,6 +68,13 @@ def test_what_is_no_document_is_a_frame_error(body):
         ours.sendall(struct.pack("<I", len(body)) + body)
         with pytest.raises(frames.FrameError):
             frames.receive(theirs)
+
+
+def test_descriptors_of_an_untrusted_peer_are_dropped(pair):
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    frames.send(pair[0], {"a": 1}, [pair[0].fileno()] * 100)
+    assert frames.receive(pair[1], descriptors=False) == ({"a": 1}, [])
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_an_announced_giant_is_refused_before_it_is_read(pair):
@@ -123,8 +131,29 @@ def test_whatever_a_process_says_becomes_a_refusal(document):
 
 
 def test_a_process_cannot_claim_to_have_passed_or_blame_the_judge():
-    for outcome in ("passed", "infra_error", "invalid_reference", "no_change"):
+    for outcome in ("passed", "infra_error", "invalid_reference", "no_change", "unsupported_here", "unsupported"):
         assert said({"outcome": outcome, "text": "x"}).outcome is Outcome.RUNTIME_ERROR
+
+
+def test_only_a_mode_that_can_meet_a_gap_may_report_it():
+    gap = {"outcome": "unsupported_here", "text": "bfloat16 dot"}
+    assert said(gap, modes.mode("triton-interpret").declines).outcome is Outcome.UNSUPPORTED_HERE
+    assert said(gap, modes.mode("numba").declines).outcome is Outcome.RUNTIME_ERROR
+
+
+@given(json_values | st.text(st.characters(categories=["Cs", "Cf", "L"])))
+def test_every_sentence_can_be_written_down(value):
+    fault = said({"outcome": "runtime_error", "text": value, "line": value})
+    assert fault.text.encode("utf-8")
+    assert fault.line is None or fault.line < 1 << 20
+
+
+@pytest.mark.parametrize(("claim", "seconds"), [
+    (0.5, 0.5), (2, 2.0), (True, None), (10**4000, None), (-(10**400), None), (float("inf"), None),
+    (float("nan"), None), ("1", None), (None, None),
+])
+def test_a_claimed_time_is_a_plain_number_or_none(claim, seconds):
+    assert claimed_seconds({"claimed_s": claim}) == seconds
 
 
 @pytest.mark.parametrize(("status", "in_guard", "outcome", "code"), [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import torch
 
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Outcome, Stage
-from harness.evaluation.buffers import Layout, OutputBlock, dtype_of, lend_input
+from harness.evaluation.buffers import Layout, OutputBlock, RenewableInput, dtype_of, lend_input
 from harness.evaluation.ports import Lent
 from harness.operators.base import OperatorSpec
 from harness.operators.implementation import Tensors
@@ -34,11 +35,15 @@ class Lending:
         attributes: dict[str, float],
         dtype: str,
         layout: Layout = "dense",
+        *,
+        renewable: bool = False,
     ) -> None:
         """``inputs`` are dense CPU tensors by name; ``layout`` applies to arguments that may be strided, and a shifted
-        base (``offset``) to all of them. Outputs get shapes from the input's sizes and are poisoned."""
+        base (``offset``) to all of them. Outputs get shapes from the input's sizes and are poisoned. With ``renewable``
+        (dense only) the judge can give the floating-point inputs that change per call new contents: ``renew``."""
         self.spec = spec
-        self.inputs = inputs
+        self._inputs = inputs
+        self._renewable: dict[str, RenewableInput] = {}
         self.attributes = dict(attributes)
         self.dtype = dtype
         self._fds: list[int] = []
@@ -47,26 +52,49 @@ class Lending:
         sizes = _sizes(spec, inputs)
         try:
             for argument in spec.arguments:
-                if argument.kind == "input":
+                if argument.kind == "input" and renewable and argument.per_call and dtype_of(
+                        argument.dtype or dtype).is_floating_point:
+                    block = RenewableInput(argument.name, inputs[argument.name])
+                    self._renewable[argument.name] = block
+                    self._fds.append(block.lent.fd)
+                    lent.append(block.lent)
+                elif argument.kind == "input":
                     chosen: Layout = "dense" if layout == "strided" and not argument.strided else layout
                     item = lend_input(argument.name, inputs[argument.name], chosen)
                     self._fds.append(item.fd)
                     lent.append(item)
                 else:
                     shape = tuple(sizes[dim] for dim in argument.dims)
-                    block = OutputBlock(
+                    output = OutputBlock(
                         argument.name,
                         shape,
                         dtype_of(argument.dtype or dtype),
                         "offset" if layout == "offset" else "dense",
                     )
-                    self._outputs[argument.name] = block
-                    lent.append(block.lent)
+                    self._outputs[argument.name] = output
+                    lent.append(output.lent)
             self.poison()
         except BaseException:
             self.close()
             raise
         self.lent = tuple(lent)
+
+    @property
+    def inputs(self) -> Tensors:
+        """The judge's own copy of what the inputs hold now."""
+        return self._inputs | {name: block.values() for name, block in self._renewable.items()}
+
+    def renew(self, factors: torch.Tensor, start: int) -> None:
+        """Multiply the first contents by ``factors`` from ``start`` on, wrapping round; the worker must be frozen."""
+        for block in self._renewable.values():
+            count = math.prod(block.lent.shape)
+            start %= len(factors) - count + 1
+            block.renew(factors[start : start + count])
+            start += count
+
+    def pick(self, places: dict[str, torch.Tensor]) -> Tensors:
+        """Copies of single elements of the outputs, by name; ``places`` are flat indices. The worker must be frozen."""
+        return {name: block.pick(places[name]) for name, block in self._outputs.items()}
 
     def poison(self) -> None:
         """Fill outputs with fresh poison and restore their guard bands; do so before every call."""
@@ -103,6 +131,7 @@ class Lending:
         for block in self._outputs.values():
             block.close()
         self._outputs.clear()
+        self._renewable.clear()
 
     def __enter__(self) -> Lending:
         return self

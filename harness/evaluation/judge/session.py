@@ -73,6 +73,7 @@ class Session:
 
     def judge(self, problem: Problem, worker: Worker | None = None) -> Checked:
         """Call the candidate on ``problem`` and judge what it left; faults are returned, not raised."""
+        self._run.ensure_time()
         answers = self.answer(problem)
         with self.lend(problem) as lending:
             report = (worker or self.worker).call(lending.lent, problem.attributes)
@@ -83,6 +84,7 @@ class Session:
 
         Raises ``Refused`` when a guard band is broken.
         """
+        self._run.ensure_time()
         with self.lend(problem) as lending:
             self.worker.call(lending.lent, problem.attributes)
             for outcome, reason in lending.broken_guards(self._run.stage, problem.name):

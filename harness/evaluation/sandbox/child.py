@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import importlib
@@ -11,12 +12,13 @@ import random
 import signal
 import socket
 import tempfile
+from pathlib import Path
 from typing import Any
 
 from harness.evaluation.sandbox import frames, linux, walls
 from harness.evaluation.sandbox.faults import GUARD, PAGE, Notes
 
-F_GET_SEALS, F_SEAL_WRITE = 1034, 0x0008
+F_GET_SEALS, READ_ONLY_SEALS = 1034, 0x0008 | 0x0010  # no writing at all; none but the judge's
 FIRST_FREE = 4
 
 
@@ -47,7 +49,7 @@ class Channel:
         """
         size = -(-nbytes // PAGE) * PAGE
         reserve = linux.mmap(0, size + 2 * GUARD, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | linux.MAP_NORESERVE)
-        sealed = bool(fcntl.fcntl(fd, F_GET_SEALS) & F_SEAL_WRITE)
+        sealed = bool(fcntl.fcntl(fd, F_GET_SEALS) & READ_ONLY_SEALS)
         protection = mmap.PROT_READ | (0 if sealed else mmap.PROT_WRITE)
         address = reserve + GUARD
         flags = mmap.MAP_SHARED | linux.MAP_FIXED | linux.MAP_POPULATE  # page faults are not the kernel's time
@@ -85,6 +87,7 @@ def become(config: dict[str, Any], sock: socket.socket, output: int, notes: Note
         _private_places(plan.tmp)
         if config.get("cores"):
             os.sched_setaffinity(0, set(config["cores"]))
+        _first_to_die()
         standing = walls.build(plan)
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of user clears it, hence here
         notes.install()
@@ -110,6 +113,13 @@ def _only_descriptors(sock: socket.socket, output: int) -> socket.socket:
     os.closerange(FIRST_FREE, os.sysconf("SC_OPEN_MAX"))
     os.set_inheritable(3, False)
     return socket.socket(fileno=3)
+
+
+def _first_to_die() -> None:
+    """Where memory runs out, shared memory that no limit counts included, the system ends a candidate, not the judge or
+    another candidate: their end would be blamed on the infrastructure."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def _private_places(tmp: str) -> None:

@@ -47,21 +47,23 @@ def send(sock: socket.socket, document: Any, fds: Sequence[int] = ()) -> None:
         raise Closed(str(error)) from error
 
 
-def receive(sock: socket.socket, *, deadline: float | None = None, limit: int = MAX_FRAME) -> tuple[Any, list[int]]:
+def receive(sock: socket.socket, *, deadline: float | None = None, limit: int = MAX_FRAME,
+            descriptors: bool = True) -> tuple[Any, list[int]]:
     """Receive one document and the descriptors that came with it.
 
-    ``deadline`` is a ``time.monotonic()`` instant. On any error the descriptors received so far are closed.
+    ``deadline`` is a ``time.monotonic()`` instant. On any error the descriptors received so far are closed. Without
+    ``descriptors`` the kernel drops what is sent along: a peer that is not trusted must not fill this process's table.
 
     Raises:
         Closed, Late, FrameError: see the classes.
     """
     fds: list[int] = []
     try:
-        head = _exactly(sock, HEAD.size, deadline, fds)
+        head = _exactly(sock, HEAD.size, deadline, fds, descriptors)
         (length,) = HEAD.unpack(head)
         if length > limit:
             raise FrameError(f"a frame of {length} bytes is over the limit of {limit}")
-        body = _exactly(sock, length, deadline, fds)
+        body = _exactly(sock, length, deadline, fds, descriptors)
         return json.loads(body), fds
     except (ValueError, RecursionError) as error:
         close_all(fds)
@@ -71,7 +73,7 @@ def receive(sock: socket.socket, *, deadline: float | None = None, limit: int = 
         raise
 
 
-def _exactly(sock: socket.socket, count: int, deadline: float | None, fds: list[int]) -> bytes:
+def _exactly(sock: socket.socket, count: int, deadline: float | None, fds: list[int], descriptors: bool) -> bytes:
     parts = bytearray()
     while len(parts) < count:
         if deadline is not None:
@@ -80,7 +82,8 @@ def _exactly(sock: socket.socket, count: int, deadline: float | None, fds: list[
                 raise Late("no answer before the deadline")
             sock.settimeout(left)
         try:
-            data, got, _, _ = socket.recv_fds(sock, min(count - len(parts), 1 << 20), MAX_FDS)
+            most = min(count - len(parts), 1 << 20)
+            data, got = socket.recv_fds(sock, most, MAX_FDS)[:2] if descriptors else (sock.recv(most), [])
         except TimeoutError as error:
             raise Late("no answer before the deadline") from error
         except OSError as error:

@@ -75,7 +75,8 @@ class Keeper:
         elif asked["op"] == "continue":
             tree.resume()
         elif asked["op"] == "pin":
-            tree.pin(self._candidate, set(asked["cores"]))
+            for pid in tree.members():  # helpers it forked before would otherwise work on another core
+                tree.pin(pid, set(asked["cores"]))
             os.sched_setaffinity(0, set(asked["keeper"]))
         with contextlib.suppress(frames.FrameError):
             frames.send(self._control, answer)

@@ -6,27 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.domain.errors import UsageError
+from harness.domain.vocabulary import Outcome
 
+DECLINES = (Outcome.UNSUPPORTED_HERE, Outcome.RESOURCE_INFEASIBLE)
 SINGLE_THREADED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
     """One kind of warm server. ``module`` offers ``preload()``, called once in the server (imports only, no threads),
-    and ``serve(channel)``, called in every candidate process. ``data_bytes`` bounds a candidate's private memory."""
+    and ``serve(channel)``, called in every candidate process. ``data_bytes`` bounds a candidate's private memory.
+    ``declines``: outcomes beyond the candidate's own faults that its processes may report."""
 
     name: str
     module: str
     environment: Mapping[str, str] = field(default_factory=dict)
     data_bytes: int = 4 << 30
+    declines: tuple[Outcome, ...] = ()
 
 
 MODES: dict[str, Mode] = {
     mode.name: mode
     for mode in (
         Mode("numba", "harness.backends.numba.child"),
-        Mode("triton-plan", "harness.backends.triton.plan_child"),
-        Mode("triton-interpret", "harness.backends.triton.interpret_child", {"TRITON_INTERPRET": "1"}),
+        Mode("triton-plan", "harness.backends.triton.plan_child", declines=DECLINES),
+        Mode("triton-interpret", "harness.backends.triton.interpret_child", {"TRITON_INTERPRET": "1"},
+             declines=DECLINES),
     )
 }
 

@@ -30,6 +30,7 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "sethostname": (170, 161), "setdomainname": (171, 162), "reboot": (169, 142), "swapon": (167, 224),
     "swapoff": (168, 225), "kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105),
     "finit_module": (313, 273), "delete_module": (176, 106), "iopl": (172, None), "ioperm": (173, None),
+    "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),  # outlive their process
     "execve": (59, 221), "execveat": (322, 281),
 }
 CLONE = {"x86_64": 56, "aarch64": 220}

@@ -130,6 +130,7 @@ def ordinary(pid: int) -> None:
 
 def pin(pid: int, cores: set[int]) -> None:
     """Keep every thread of ``pid`` on ``cores``, ahead of everybody else there where this process may decide that."""
-    for name in os.listdir(f"{PROC}/{pid}/task"):  # noqa: PTH208
-        os.sched_setaffinity(int(name), cores)
-        ahead(int(name), TIMED)
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+        for name in os.listdir(f"{PROC}/{pid}/task"):  # noqa: PTH208
+            os.sched_setaffinity(int(name), cores)
+            ahead(int(name), TIMED)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
+import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 from harness.domain.vocabulary import Outcome
@@ -12,17 +14,23 @@ from harness.evaluation.ports import Fault
 CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGBUS)
 OUTCOMES_SAID = (
     Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR, Outcome.OUT_OF_BOUNDS, Outcome.OVER_LIMIT, Outcome.POLICY_VIOLATION,
-    Outcome.UNSUPPORTED, Outcome.UNSUPPORTED_HERE, Outcome.RESOURCE_INFEASIBLE, Outcome.INCORRECT_SHAPE,
-    Outcome.INCORRECT_DTYPE,
+    Outcome.INCORRECT_SHAPE, Outcome.INCORRECT_DTYPE,
 )
+"""What any candidate's process may report of itself."""
 TEXT_KEPT = 800
-_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]|[\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+MOST_LINES = 1 << 20
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _CANDIDATE_LINE = re.compile(r'File "candidate\.py", line (\d+)')
 
 
 def plain(text: str, kept: int = TEXT_KEPT) -> str:
-    """``text`` without control, bidirectional and zero-width characters, cut to ``kept`` characters."""
-    cleaned = _CONTROL.sub("", text).strip()
+    """``text`` without control, bidirectional, zero-width and surrogate characters, cut to ``kept`` characters.
+
+    What is left can be written as UTF-8: a lone surrogate could not, and would break every document it gets into.
+    """
+    bounded = _ESCAPE.sub("", text[: 16 * kept])
+    cleaned = "".join(c for c in bounded if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE).strip()
     return cleaned if len(cleaned) <= kept else cleaned[: kept - 1] + "…"
 
 
@@ -38,17 +46,22 @@ def forged(what: str) -> Fault:
     return Fault(Outcome.REWARD_HACK, "forged_answer", text)
 
 
-def said(document: Any) -> Fault:
-    """A failure that the process itself reported: an untrusted document, so every part is checked."""
+def said(document: Any, declines: Sequence[Outcome] = ()) -> Fault:
+    """A failure that the process itself reported: an untrusted document, so every part is checked.
+
+    ``declines`` are further outcomes, which are charged to nobody or only in part, that its mode can honestly meet.
+    """
     known = document if isinstance(document, dict) else {}
-    outcome = next((o for o in OUTCOMES_SAID if o == known.get("outcome")), Outcome.RUNTIME_ERROR)
+    allowed = (*OUTCOMES_SAID, *declines)
+    outcome = next((o for o in allowed if o == known.get("outcome")), Outcome.RUNTIME_ERROR)
     line = known.get("line")
     code = known.get("code")
+    text = known.get("text")
     return Fault(
         outcome=outcome,
         code=code if isinstance(code, str) and re.fullmatch(r"[a-z0-9_]{1,40}", code) else str(outcome),
-        text=plain(str(known.get("text") or "The candidate failed without a message.")),
-        line=line if isinstance(line, int) and not isinstance(line, bool) and line > 0 else None,
+        text=(plain(text) if isinstance(text, str) else "") or "The candidate failed without a message.",
+        line=line if isinstance(line, int) and not isinstance(line, bool) and 0 < line < MOST_LINES else None,
     )
 
 

@@ -18,6 +18,8 @@ from harness.evaluation.sandbox.verdicts_on_faults import crashed, forged, late,
 
 CONTROL_S = 10.0
 DEADLINE_S = 60.0
+MOST_CLAIMED = 1 << 53
+"""A number beyond this, from a process that is not trusted, is nonsense and would not survive a document."""
 
 
 class SandboxWorker:
@@ -27,13 +29,15 @@ class SandboxWorker:
     """
 
     def __init__(self, control: socket.socket, channel: socket.socket, tmp: str, *, deadline_s: float | None = None,
-                 bounds_checks: bool = False, options: Mapping[str, Any] | None = None) -> None:
+                 bounds_checks: bool = False, options: Mapping[str, Any] | None = None,
+                 declines: Sequence[Outcome] = ()) -> None:
         self._control = control
         self._channel = channel
         self._tmp = tmp
         self._deadline_s = deadline_s or DEADLINE_S
         self._bounds_checks = bounds_checks
         self._options = dict(options or {})
+        self._declines = declines
         self._closed = False
         self._frozen = False
         self._count = 0
@@ -47,8 +51,7 @@ class SandboxWorker:
             InfrastructureError: it never got there.
         """
         try:
-            ready, fds = frames.receive(self._channel, deadline=time.monotonic() + patience_s)
-            frames.close_all(fds)
+            ready, _ = frames.receive(self._channel, deadline=time.monotonic() + patience_s, descriptors=False)
             self._channel.settimeout(None)
             self.standing = tuple(ready["ready"])
         except frames.FrameError as error:
@@ -68,7 +71,7 @@ class SandboxWorker:
         began = time.perf_counter()
         answer = self.ask({"op": "call", "arrays": arrays, "attributes": dict(attributes)}, fds)
         seconds = time.perf_counter() - began
-        return CallReport(seconds=seconds, claimed_s=_number(answer.get("claimed_s")),
+        return CallReport(seconds=seconds, claimed_s=claimed_seconds(answer),
                           scratch_bytes=_whole(answer.get("scratch_bytes")))
 
     def ask(
@@ -96,8 +99,7 @@ class SandboxWorker:
         try:
             self._channel.settimeout(allowed)
             frames.send(self._channel, {**document, "id": self._count}, fds)
-            answer, extra = frames.receive(self._channel, deadline=time.monotonic() + allowed)
-            frames.close_all(extra)
+            answer, _ = frames.receive(self._channel, deadline=time.monotonic() + allowed, descriptors=False)
         except frames.Late as error:
             self.close()
             raise CandidateFault(late(allowed)) from error
@@ -114,7 +116,7 @@ class SandboxWorker:
             raise CandidateFault(forged("the answer does not belong to the question"))
         if "fault" in answer:
             self.freeze()
-            raise CandidateFault(said(answer["fault"]))
+            raise CandidateFault(said(answer["fault"], self._declines))
         return answer
 
     def check_quiet(self) -> None:
@@ -210,9 +212,14 @@ def describe(item: Lent, index: int) -> dict[str, Any]:
             "strides": list(item.strides), "offset": item.offset, "nbytes": item.nbytes, "fd": index}
 
 
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+def claimed_seconds(answer: Mapping[str, Any]) -> float | None:
+    """The worker's own time, ``None`` where it is no finite number: JSON carries integers that no float holds."""
+    value = answer.get("claimed_s")
+    if not isinstance(value, int | float) or isinstance(value, bool) or not -MOST_CLAIMED < value < MOST_CLAIMED:
+        return None
+    return float(value)
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_CLAIMED
+    return value if fits else None  # type: ignore[return-value]

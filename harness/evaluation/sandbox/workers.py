@@ -52,7 +52,8 @@ class SandboxOpener:
             if name in given:
                 asked[name] = given.pop(name)
         control, channel, tmp = self._living().fork(asked)
-        worker = SandboxWorker(control, channel, tmp, deadline_s=deadline_s, bounds_checks=bounds_checks, options=given)
+        worker = SandboxWorker(control, channel, tmp, deadline_s=deadline_s, bounds_checks=bounds_checks, options=given,
+                               declines=self._mode.declines)
         worker.wait_ready()
         return worker
 

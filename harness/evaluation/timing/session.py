@@ -1,8 +1,9 @@
 """One timing session: rings of fresh inputs, process rounds, paired samples. The judge's clock alone is believed.
 
 A sample is (T - c) / n: T the judge's seconds around a request for n calls, n drawn at random, each call on its own
-ring slot; c the seconds of an empty request to a trusted process, so that the figure is the slope of time over calls
-through an intercept that the candidate cannot forge. In a sweep every side gets the same slots, in random order.
+ring slot, whose contents are new in every sweep; c the seconds of an empty request to a trusted process, so that the
+figure is the slope of time over calls through an intercept that the candidate cannot forge. In a sweep every side gets
+the same slots, in random order, and their outputs are compared.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import random
 import secrets
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,12 +67,16 @@ class Session:
 
     def __init__(self, opener: Any, spec: OperatorSpec, points: tuple[ShapePoint, ...], *, dtype: str,
                  regimes: tuple[str, ...], seed: int, stage: Stage, cores: Cores, compile_request: dict[str, Any],
-                 deadline_s: float) -> None:
+                 deadline_s: float, relative: float | None = None,
+                 ensure_time: Callable[[], None] = lambda: None) -> None:
+        """``relative`` is a goal's own tolerance; ``ensure_time`` raises once the evaluation's deadline has passed."""
+        self._relative, self._ensure_time = relative, ensure_time
         self._opener, self._spec, self._points, self._stage = opener, spec, points, stage
         self._cores, self._compile, self._deadline_s = cores, compile_request, deadline_s
         self._random = random.Random(secrets.randbits(64))  # the order is not part of what a replay needs
         self.rings: dict[str, list[Lending]] = {}
         self.footprints: dict[str, int] = {}
+        self._renewals: dict[str, judge_ring.Renewal] = {}
         self._stack = contextlib.ExitStack()
         try:
             self._stack.enter_context(_judge_on(cores))
@@ -98,9 +103,9 @@ class Session:
     def _make_ring(self, point: ShapePoint, dtype: str, regimes: tuple[str, ...], seed: int) -> None:
         slot_bytes = bytes_lent(self._spec, point, dtype)
         slots = ring_slots(slot_bytes, detect_cpu().last_level_bytes)
-        self.rings[point.label] = judge_ring.fresh_inputs(
-            self._spec, point, dtype, regimes, seed, slots, self._stage, point.label
-        )
+        ring = judge_ring.fresh_inputs(self._spec, point, dtype, regimes, seed, slots, self._stage, point.label)
+        self.rings[point.label] = ring
+        self._renewals[point.label] = judge_ring.Renewal(ring, seed, self._stage, point.label)
         self.footprints[point.label] = slots * slot_bytes
 
     def _measure_overhead(self) -> float:
@@ -155,16 +160,23 @@ class Session:
         switches = -sum(side.worker.switches for side in sides.values())
         samples: dict[str, list[float]] = {name: [] for name in sides}
         for sweep in range(sweeps):
+            self._ensure_time()
             slots = self._random.sample(range(len(ring)), draw_calls(self._random, calls, len(ring)))
+            self._renewals[point.label].renew([ring[slot] for slot in slots])
+            taken = judge_ring.Samples([ring[slot] for slot in slots])
             for name in self._random.sample(list(sides), len(sides)):
                 with _named(sides[name]):
                     seconds, claim = self._per_call(sides[name], ring, slots)
+                taken.take(name)
                 samples[name].append(seconds * 1e6)
                 if name == CANDIDATE:
                     if claim is not None:
                         record.claims.append(claim / seconds)
                     if sweep == verified:
                         self._verify(ring[self._random.choice(slots)], point)
+            other = next((name for name in sides if name != CANDIDATE), None)
+            if CANDIDATE in sides and other is not None and taken.wrong(CANDIDATE, other, self._relative):
+                raise self._caught(point)
         switches += sum(side.worker.switches for side in sides.values())
         if set(self._cores.timing) & set(self._cores.rest):
             switches = max(0, switches - SHARED_SWITCHES * requests)
@@ -174,17 +186,20 @@ class Session:
             disturbed.append(seen.text)
         for name, values in samples.items():
             record.rounds[name].append(tuple(values))
-        self._hot_and_cold(sides, ring, record, max(1, round(calls)))
+        self._hot_and_cold(sides, ring, self._renewals[point.label], record, max(1, round(calls)))
 
-    def _hot_and_cold(self, sides: dict[str, Side], ring: list[Lending], record: ShapeRecord, calls: int) -> None:
+    def _hot_and_cold(self, sides: dict[str, Side], ring: list[Lending], renewal: judge_ring.Renewal,
+                      record: ShapeRecord, calls: int) -> None:
         for name in self._random.sample(list(sides), len(sides)):
             with _named(sides[name]):
                 slot = self._random.randrange(len(ring))
                 for _ in range(HOT_BATCHES):
                     record.hot[name].append(self._per_call(sides[name], ring, [slot] * calls)[0] * 1e6)
         if CANDIDATE in sides:
+            slot = self._random.randrange(len(ring))
+            renewal.renew([ring[slot]])
             sides[CANDIDATE].flush()
-            record.cold.append(self._per_call(sides[CANDIDATE], ring, [self._random.randrange(len(ring))])[0] * 1e6)
+            record.cold.append(self._per_call(sides[CANDIDATE], ring, [slot])[0] * 1e6)
 
     def _per_call(self, side: Side, ring: list[Lending], slots: list[int]) -> tuple[float, float | None]:
         """Seconds per call by the judge's clock, and by the worker's own."""
@@ -194,15 +209,17 @@ class Session:
 
     def _verify(self, lending: Lending, point: ShapePoint) -> None:
         """Refuse a candidate whose timed call left a wrong result in its slot."""
-        reasons = judge_ring.verify_outputs(lending, self._stage, point.label)
+        reasons = judge_ring.verify_outputs(lending, self._stage, point.label, self._relative)
         broken = lending.broken_guards(self._stage, point.label)
         if broken:
             raise Refused(broken[0][0], *[reason for _, reason in broken])
         if reasons:
-            text = (f"A timed call on {point.label} left a wrong result, although the kernel passed the correctness "
-                    "stage: it does not do the same work when it is timed.")
-            raise Refused(Outcome.REWARD_HACK, Reason("timed_output_wrong", self._stage, text, case=point.label),
-                          *reasons)
+            raise self._caught(point, *reasons)
+
+    def _caught(self, point: ShapePoint, *reasons: Reason) -> Refused:
+        text = (f"A timed call on {point.label} left a wrong result, although the kernel passed the correctness "
+                "stage: it does not do the same work when it is timed.")
+        return Refused(Outcome.REWARD_HACK, Reason("timed_output_wrong", self._stage, text, case=point.label), *reasons)
 
 
 def ring_slots(slot_bytes: int, last_level_bytes: int) -> int:

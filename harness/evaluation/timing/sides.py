@@ -12,7 +12,7 @@ from harness.domain.errors import InfrastructureError
 from harness.evaluation.judge.lending import Lending
 from harness.evaluation.ports import CandidateFault
 from harness.evaluation.sandbox import tree
-from harness.evaluation.sandbox.worker import SandboxWorker, describe
+from harness.evaluation.sandbox.worker import SandboxWorker, claimed_seconds, describe
 from harness.hardware.cores import Cores
 
 CANDIDATE = "candidate"
@@ -65,8 +65,7 @@ class Side:
             self.worker.check_quiet()
         finally:
             tree.ordinary(0)
-        claimed = answer.get("claimed_s")
-        return seconds, float(claimed) if isinstance(claimed, int | float) else None
+        return seconds, claimed_seconds(answer)
 
 
 def open_sides(opener: Any, sources: Mapping[str, str], compile_request: dict[str, Any], cores: Cores,

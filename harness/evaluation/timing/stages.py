@@ -170,11 +170,13 @@ def _session(run: Run, stage: Stage, points: tuple[ShapePoint, ...]) -> Iterator
 
 def _open_session(run: Run, stage: Stage, points: tuple[ShapePoint, ...]) -> Session:
     assert run.seed is not None
+    override = run.request.goal.limits.tolerance
     return Session(
         run.open_workers(str(Backend.NUMBA)), run.spec, points, dtype=run.workload.dtypes[run.request.backend],
         regimes=run.workload.regimes, seed=run.seed, stage=stage, cores=reserve(),
         compile_request=compile_request(run.spec, smallest_case(run.spec)),
-        deadline_s=min(STEP_S, max(1.0, run.remaining_s)),
+        deadline_s=min(STEP_S, max(1.0, run.remaining_s)), ensure_time=run.ensure_time,
+        relative=override.relative if override else None,
     )
 
 
@@ -182,9 +184,7 @@ def _rounds(run: Run, session: Session, line_up: LineUp, record: Record, sweeps:
     sources = {**line_up.sources, AGAIN: line_up.sources[line_up.control]}
     repeats = REPEATS
     for index in range(done, done + ROUNDS):
-        if run.remaining_s <= 0:
-            text = f"The evaluation passed its limit of {run.request.deadline_s:g} s in timing round {index + 1}."
-            raise Refused(Outcome.TIMEOUT, Reason("timeout", Stage.RECHECK, text))
+        run.ensure_time()
         run.progress(Stage.RECHECK, index, done + ROUNDS, f"process round {index + 1}")
         repeats -= session.quiet_round(sources, record, sweeps, min(1, repeats))
     run.progress(Stage.RECHECK, done + ROUNDS, done + ROUNDS, "measured")

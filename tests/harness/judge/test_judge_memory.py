@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.domain.vocabulary import Backend, Outcome, Stage
-from harness.evaluation.buffers import BAND, ROW_GAP, OutputBlock, lend_input
+from harness.evaluation.buffers import BAND, ROW_GAP, OutputBlock, RenewableInput, lend_input
 from harness.evaluation.judge.inputs import make_inputs
 from harness.evaluation.judge.lending import Lending
-from harness.evaluation.judge.ring import fresh_inputs, verify_outputs
+from harness.evaluation.judge.ring import Renewal, Samples, fresh_inputs, verify_outputs
 from harness.evaluation.judge.seeds import derive, draw_seed
 from harness.operators import registry
 from harness.operators.implementation import load_implementation
@@ -132,6 +132,65 @@ def test_rings_repeat_for_a_seed_and_keep_what_does_not_change_per_call() -> Non
     for ring in rings:
         for lending in ring:
             lending.close()
+
+
+def test_renewed_contents_differ_everywhere_and_the_judge_knows_them() -> None:
+    spec = registry.get("decode_attention")
+    point = spec.workloads["llm"].shapes[Backend.NUMBA][2]
+    rings = [fresh_inputs(spec, point, "float32", ("normal",), 1, 2) for _ in range(2)]
+    renewals = [Renewal(ring, 1, "label") for ring in rings]
+    first = {name: value.clone() for name, value in rings[0][0].inputs.items()}
+    for _ in range(2):
+        before = rings[0][0].inputs
+        for ring, renewal in zip(rings, renewals, strict=True):
+            renewal.renew(ring)
+        after, again = rings[0][0].inputs, rings[1][0].inputs
+        for item in rings[0][0].lent[:3]:
+            name = item.name
+            lent = torch.frombuffer(bytearray(os.pread(item.fd, first[name].nbytes, item.offset)), dtype=torch.float32)
+            assert torch.equal(lent.view(torch.int32), after[name].flatten().view(torch.int32))
+            real = ~first[name].isnan()  # beyond its length a cache holds anything
+            assert torch.equal(after[name][real], again[name][real])  # a seed gives the same contents
+            assert float((after[name] != before[name])[real].float().mean()) > 0.999
+            share = (after[name] / first[name])[real]
+            assert float(share.min()) >= 0.749 and float(share.max()) <= 1.001
+        assert torch.equal(after["seq_lens"], first["seq_lens"])
+    for ring in rings:
+        for lending in ring:
+            lending.close()
+
+
+def test_nobody_but_the_judge_can_write_a_renewable_input() -> None:
+    block = RenewableInput("x", torch.ones(8))
+    with pytest.raises(PermissionError):
+        os.pwrite(block.lent.fd, b"\x00" * 4, block.lent.offset)
+    with pytest.raises(PermissionError):
+        mmap.mmap(block.lent.fd, block.lent.nbytes)
+    block.renew(torch.full((8,), 0.5))
+    assert torch.equal(block.values(), torch.full((8,), 0.5))
+    os.close(block.lent.fd)
+
+
+@pytest.mark.parametrize(("change", "wrong"), [
+    (None, False), (1.0 + 1e-6, False), (1.01, True), (0.0, True), (float("nan"), True),
+])
+def test_sampled_places_of_every_timed_call_are_held_against_the_other_side(change: float | None, wrong: bool) -> None:
+    spec = registry.get("softmax")
+    point = spec.workloads["llm"].shapes[Backend.NUMBA][2]
+    ring = fresh_inputs(spec, point, "float32", ("normal",), 1, 3)
+    Renewal(ring, 1).renew(ring)
+    taken = Samples(ring)
+    for side in ("other", "candidate"):
+        for slot, lending in enumerate(ring):
+            out = load_implementation(spec).honest(lending.inputs, {})["out"]
+            if side == "candidate" and slot == 1 and change is not None:
+                out *= change
+            os.pwrite(lending.lent[1].fd, out.numpy().tobytes(), lending.lent[1].offset)
+        taken.take(side)
+    assert taken.wrong("candidate", "other") is wrong
+    assert taken.wrong("other", "candidate") is False  # the oracle says which of the two is wrong
+    for lending in ring:
+        lending.close()
 
 
 def test_a_timed_slot_is_judged_like_a_case() -> None:
