@@ -104,12 +104,11 @@ def _run(site: subprocess.Popen[bytes], options: argparse.Namespace, chance: ran
     from apps.bridge import api
     from apps.campaigns.services import campaign_create, campaign_resume, campaign_start
     from apps.teams.models import Team, User
-    from harness.hardware.detect import hardware_name
 
     while any(child_of(site, word) is None for word in CHILDREN.values()):
         time.sleep(0.2)
     emma = User.objects.get(username="emma")
-    goal = api.goal_default("rms_norm", "numba", hardware_name(), "llm")
+    goal = api.goal_default("rms_norm", "numba", api.hardware_here(), "llm")
     goal["budget"]["rounds"] = options.rounds
     campaign = campaign_create(team=Team.objects.get(slug="core"), person=emma, goal=goal, name="under fire")
     campaign_start(campaign=campaign, person=emma)
@@ -123,15 +122,18 @@ def _run(site: subprocess.Popen[bytes], options: argparse.Namespace, chance: ran
             continue
         child.kill()
         killed[left.pop()] += 1
+    pauses: Counter[str] = Counter()
     deadline = time.monotonic() + 900
     while time.monotonic() < deadline:
         campaign.refresh_from_db()
         if campaign.state in ENDED:
             break
         if campaign.state == "paused":  # three dead workers in a row are an outage: a person lets it go on
-            print(f"paused: {campaign.cause}")
+            pauses[campaign.cause] += 1
             campaign_resume(campaign=campaign, person=emma)
         time.sleep(1)
+    for cause, count in pauses.items():
+        print(f"paused {count} time(s), and a person resumed it: {cause}")
     faults = audit(campaign.pk, killed)
     for fault in faults:
         print(f"FAULT: {fault}")
