@@ -11,6 +11,7 @@ from apps.campaigns import selectors, services
 from apps.campaigns.models import Campaign
 from apps.core.errors import Invalid, NotFound, Refused
 from apps.stream.selectors import head
+from apps.teams.selectors import token_maker
 from apps.teams.tokens import Caller, api_view
 
 BODY_LIMIT = 64 * 1024
@@ -52,6 +53,9 @@ def _create(request: HttpRequest, caller: Caller) -> JsonResponse:
         raise NotFound("There is no such team for this caller.")
     scope = caller.token is not None
     row = services.campaign_create(team=team, person=caller.user, goal=goal, name=name[:120], token_scope=scope)
+    maker = token_maker(caller.token) if caller.token is not None else None
+    if maker is not None and maker != caller.user:  # who holds the secret may be who made it: both started it
+        services.influence_add(campaign=row, user=maker, source="API token")
     services.campaign_start(campaign=row, person=caller.user, token_scope=scope)
     return JsonResponse(campaign_document(row), status=201)
 

@@ -120,6 +120,10 @@ PRIORITIES = {
 }
 
 
+STARTING = ("start", "API token")
+"""Sources of influence that make a person a starter of the campaign, beside who created it."""
+
+
 class SelfTestState(models.TextChoices):
     """Result of one pass over the corpus of cheats and honest kernels."""
 

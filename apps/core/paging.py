@@ -94,6 +94,11 @@ def show(
     return render(request, template, dict(context), status=status)
 
 
+def number_in(text: str) -> int | None:
+    """A number of a row as it was posted; ``None`` for anything but up to fifteen decimal digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
 def trouble(code: str) -> str:
     """Address of the troubleshooting entry of a code."""
     return reverse("troubleshooting", args=[code])

@@ -16,7 +16,7 @@ from apps.kernels.models import Champion, Contribution, Promotion
 from apps.reviews.binding import normal_digests
 from apps.reviews.choices import DecisionKind
 from apps.reviews.models import Decision, ReviewRequest
-from apps.reviews.policies import FLOORS
+from apps.reviews.policies import FLOORS, starters
 from apps.reviews.seals import is_sealed
 from apps.teams.choices import Role
 
@@ -28,8 +28,8 @@ def uncarried(champions: QuerySet[Champion] | None = None) -> list[str]:
         "slot__operator", "slot__hardware", "promotion__kernel", "promotion__request__campaign", "promotion__restores"
     )
     return [
-        f"The champion of {row.slot} is carried by no valid approval: {problem} Somebody wrote to the database past "
-        "its guards. Roll back to an approved kernel or empty the slot, and find out who."
+        f"The champion of slot {row.slot_id} is carried by no valid approval: {problem} Somebody wrote to the database "
+        "past its guards. Roll back to an approved kernel or empty the slot, and find out who."
         for row in standing if (problem := promotion_problem(row.promotion)) is not None
     ]
 
@@ -76,5 +76,5 @@ def _hands(promotion: Promotion, request: ReviewRequest, decisions: Iterable[Dec
     rows = Contribution.objects.filter(kernel__normal_digest__in=normal_digests(promotion.kernel), at__lte=promotion.at)
     if not heavy:
         rows = rows.exclude(kind=ContributionKind.COMMENTED)
-    starter = {request.campaign.started_by_id} if request.campaign is not None else set()
-    return set(rows.values_list("user_id", flat=True)) | starter
+    started = starters(request.campaign) if request.campaign is not None else set()
+    return set(rows.values_list("user_id", flat=True)) | started

@@ -7,6 +7,8 @@ from typing import Any
 from django.conf import settings
 
 from apps.bridge import api
+from apps.campaigns.choices import STARTING
+from apps.campaigns.models import Campaign, Influence
 from apps.kernels.choices import ContributionKind
 from apps.kernels.models import Contribution
 from apps.reviews.binding import normal_digests
@@ -47,8 +49,15 @@ def contributors(request: ReviewRequest) -> dict[int, str]:
             continue
         reasons.setdefault(row.user_id, row.get_kind_display())
     if request.campaign is not None:
-        reasons[request.campaign.started_by_id] = f"started {request.campaign}"
+        for starter in starters(request.campaign):
+            reasons[starter] = f"started {request.campaign}"
     return reasons
+
+
+def starters(campaign: Campaign) -> set[int]:
+    """Who made the campaign, who started it, and who made the token that did."""
+    others = Influence.objects.filter(campaign=campaign, source__in=STARTING).values_list("user_id", flat=True)
+    return {campaign.started_by_id, *others}
 
 
 def self_review_allowed(user: Any, request: ReviewRequest) -> bool:

@@ -34,7 +34,7 @@ def _answer(request: HttpRequest, stream: str, team: Team | None) -> JsonRespons
     token = _token(request)
     if token is None and not request.user.is_authenticated:
         return _problem(401, "signed_out", "Sign in, or send an API token as 'Authorization: Bearer ...'.")
-    allowed = team is not None and (token.team_id == team.pk if token else may_see(request.user, team) is None)
+    allowed = team is not None and _sees(token, request, team)
     if not allowed:
         return _problem(404, NotFound.code, "There is no such stream here, or it belongs to another team.")
     after = request.GET.get("after", "0")
@@ -43,6 +43,13 @@ def _answer(request: HttpRequest, stream: str, team: Team | None) -> JsonRespons
     answer = JsonResponse({"events": frames_after(stream, int(after), PAGE), "head": head(stream)})
     answer["Cache-Control"] = "no-store"
     return answer
+
+
+def _sees(token: ApiToken | None, request: HttpRequest, team: Team) -> bool:
+    """A token reads its own team, for as long as its account is in it."""
+    if token is not None:
+        return token.team_id == team.pk and may_see(token.user, team) is None
+    return may_see(request.user, team) is None
 
 
 def _token(request: HttpRequest) -> ApiToken | None:

@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from apps.audit.models import AuditEntry
 from apps.core.errors import NotFound
 from apps.teams.choices import AccountKind, Role
 from apps.teams.models import ApiToken, Membership, RoleGrant, Team, User
@@ -101,6 +102,13 @@ def memberships_of(team: Team) -> QuerySet[Membership]:
 def active_persons() -> int:
     """How many active persons the installation has (self-review needs exactly one)."""
     return User.objects.filter(is_active=True, kind=AccountKind.PERSON).count()
+
+
+def token_maker(token: ApiToken) -> User | None:
+    """Who made a token and so may know its secret, from the trail."""
+    entry = AuditEntry.objects.filter(verb="token.created", object_type=ApiToken._meta.label_lower,
+                                      object_id=str(token.pk)).select_related("actor").first()
+    return entry.actor if entry is not None else None
 
 
 def token_owner(secret: str) -> ApiToken | None:

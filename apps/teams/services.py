@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Iterable
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from apps.audit.services import audit_record
@@ -68,9 +68,17 @@ def _grant(*, team: Team, user: User, role: str, by: User | None, reason: str) -
         held = RoleGrant.objects.filter(membership=membership, role=role, revoked_at__isnull=True).first()
         if held is not None:
             return held
-        grant = RoleGrant.objects.create(
-            membership=membership, role=role, granted_at=timezone.now(), granted_by=by, reason=reason
-        )
+        try:
+            with transaction.atomic():
+                grant = RoleGrant.objects.create(
+                    membership=membership, role=role, granted_at=timezone.now(), granted_by=by, reason=reason
+                )
+        except IntegrityError as error:
+            held = RoleGrant.objects.filter(membership=membership, role=role, revoked_at__isnull=True).first()
+            if held is not None:
+                return held  # somebody else gave it in this moment
+            raise Refused("The role was not given: by this machine's clock it would begin before a review request that "
+                          "is open. Set the clock right and try again.") from error
         audit_record(verb="role.granted", subject=grant, actor=by, team=team, after=role, reason=reason,
                      data={"user": user.pk, "name": user.name})
     return grant

@@ -16,6 +16,10 @@ from apps.core.errors import Refused
 from apps.teams.choices import AccountKind
 from apps.teams.models import RoleGrant, User
 
+FORWARDED = tuple(f"HTTP_{name}" for name in (
+    "X_FORWARDED_FOR", "X_FORWARDED_HOST", "X_FORWARDED_PROTO", "X_REAL_IP", "FORWARDED", "VIA", "CF_CONNECTING_IP",
+))
+"""A proxy on this machine speaks from loopback for the whole world; any of these gives it away."""
 PROVED_AT = "reauthenticated_at"
 DEMO_PASSWORD = "demo-kernelopt"  # shown on the sign-in page; accounts exist only with the demo switch
 WRONG = "User name and password do not match. Nothing was changed; check both and try again."
@@ -33,7 +37,7 @@ class DemoPerson:
 
 def from_loopback(request: HttpRequest) -> bool:
     """Whether the connection itself comes from this machine; forwarded headers do not count, and forbid it."""
-    if request.META.get("HTTP_X_FORWARDED_FOR") or request.META.get("HTTP_FORWARDED"):
+    if any(request.META.get(name) for name in FORWARDED):
         return False
     try:
         return ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback

@@ -96,6 +96,8 @@ def campaign_start(*, campaign: Campaign, person: User, token_scope: bool = Fals
             "name": campaign.name, "by": person.name, "agent": campaign.agent_kind, "grant": campaign.grant,
         })
         open_round(campaign, 0, log)
+        if person.pk != campaign.started_by_id:  # whoever starts a draft of somebody else started it too
+            influence_add(campaign=campaign, user=person, source="start")
         audit_record(verb="campaign.started", subject=campaign, actor=person, team=campaign.team,
                      digest=campaign.goal_digest, before=CampaignState.DRAFT, after=CampaignState.RUNNING)
     return campaign

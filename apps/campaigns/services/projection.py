@@ -7,11 +7,18 @@ from typing import Any
 from django.utils import timezone
 
 from apps.bridge import api
-from apps.campaigns.choices import CAMPAIGN_ENDED, CAMPAIGN_MACHINE, ROUND_MACHINE, HypothesisState, RoundState
+from apps.campaigns.choices import (
+    CAMPAIGN_ENDED,
+    CAMPAIGN_MACHINE,
+    ROUND_MACHINE,
+    STARTING,
+    HypothesisState,
+    RoundState,
+)
 from apps.campaigns.models import Campaign, Hypothesis, Influence, Round
 from apps.core.transitions import transition
 from apps.kernels.choices import ContributionKind
-from apps.kernels.models import Contribution, Kernel, Verdict
+from apps.kernels.models import Contribution, Kernel, Promotion, Verdict
 from apps.kernels.services import contribution_add, kernel_store, origin_add
 from apps.stream.services import Log
 
@@ -124,16 +131,21 @@ def _kernel(campaign: Campaign, row: Round, source: str) -> Kernel:
     origin_add(team=campaign.team, kernel=kernel, source=f"campaign:{campaign.pk}", parent=parent)
     contribution_add(team=campaign.team, kernel=kernel, user=campaign.started_by, kind=ContributionKind.STARTED)
     for influence in Influence.objects.filter(campaign=campaign).select_related("user"):
-        contribution_add(team=campaign.team, kernel=kernel, user=influence.user, kind=ContributionKind.COMMENTED)
+        kind = ContributionKind.STARTED if influence.source in STARTING else ContributionKind.COMMENTED
+        contribution_add(team=campaign.team, kernel=kernel, user=influence.user, kind=kind)
     inherit(campaign, kernel, parent)
     return kernel
 
 
 def inherit(campaign: Campaign, kernel: Kernel, parent: Kernel | None) -> None:
-    """Edits and comments that a parent was built from, within this campaign, are in the child too."""
+    """Edits and comments that a parent was built from are in the child too; who started the parent's campaign as well,
+    unless the parent was promoted: then others have looked at it, and what is built on it is a step of its own."""
     if parent is None or parent.pk == kernel.pk:
         return
-    for row in Contribution.objects.filter(team=campaign.team, kernel=parent).exclude(kind=ContributionKind.STARTED):
+    rows = Contribution.objects.filter(kernel__normal_digest=parent.normal_digest)
+    if Promotion.objects.filter(kernel=parent, slot__team=campaign.team).exists():
+        rows = rows.exclude(kind=ContributionKind.STARTED)
+    for row in rows.select_related("user"):
         contribution_add(team=campaign.team, kernel=kernel, user=row.user, kind=row.kind)
 
 

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 
 from apps.campaigns import plots
 from apps.campaigns.screens import listing
-from apps.core.paging import SignedIn, page, show
+from apps.core.paging import SignedIn, number_in, page, show
 from apps.core.plotting import to_json
 
 MOST = 4
@@ -15,7 +15,8 @@ MOST = 4
 @page
 def compare(request: SignedIn) -> HttpResponse:
     """``?ids=3,5``: up to four campaigns side by side; without ids the choice of them."""
-    asked = [int(text) for text in ",".join(request.GET.getlist("ids")).split(",") if text.strip().isdigit()][:MOST]
+    numbers = (number_in(text.strip()) for text in ",".join(request.GET.getlist("ids")).split(","))
+    asked = [number for number in numbers if number is not None][:MOST]
     found = {
         row.campaign.pk: row for row in listing.rows(listing.light(request.user).filter(pk__in=asked), history=True)
     }

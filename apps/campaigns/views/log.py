@@ -25,7 +25,7 @@ COLUMNS = (
     "claim_contradicted",
     "do_not_repeat",
 )
-DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
+DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def cell(value: object) -> object:

@@ -18,7 +18,7 @@ from apps.campaigns.screens.facts import fact_rows
 from apps.campaigns.selectors import campaign_for
 from apps.core.current_team import current_team
 from apps.core.errors import AppError, Invalid, NotFound
-from apps.core.paging import SignedIn, page, see_other
+from apps.core.paging import SignedIn, number_in, page, see_other
 from apps.kernels.models import Hardware, Kernel
 from apps.kernels.selectors import kernel_for
 from apps.teams import policies
@@ -96,7 +96,8 @@ def default_hardware(backend: str) -> str:
 def origin_of(request: SignedIn) -> Campaign | None:
     """The campaign to start from, if one is named and visible."""
     text = request.POST.get("from") or request.GET.get("from") or ""
-    return campaign_for(request.user, int(text)) if text.isdigit() else None
+    number = number_in(text)
+    return campaign_for(request.user, number) if number is not None else None
 
 
 def kernel_of(request: SignedIn) -> Kernel | None:

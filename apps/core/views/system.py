@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from django.db.models import Q
 from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
@@ -14,6 +15,7 @@ from apps.core.current_team import current_team
 from apps.core.errors import NotFound
 from apps.core.paging import SignedIn, act, page, show
 from apps.core.screens.system import system_context
+from apps.teams.selectors import teams_of
 
 
 @page
@@ -48,7 +50,7 @@ def drain(request: SignedIn, pk: int) -> HttpResponse:
 @require_POST
 def requeue(request: SignedIn, pk: uuid.UUID) -> HttpResponse:
     """Put an errored job back into the queue."""
-    job = Job.objects.filter(pk=pk).first()
+    job = Job.objects.filter(Q(team__isnull=True) | Q(team__in=teams_of(request.user)), pk=pk).first()
     if job is None:
         raise NotFound("There is no such job.")
     return act(

@@ -12,7 +12,7 @@ from apps.campaigns.screens import listing
 from apps.campaigns.screens.facts import fact_rows
 from apps.core.current_team import current_team
 from apps.core.errors import NotFound
-from apps.core.paging import SignedIn, act, page, show
+from apps.core.paging import SignedIn, act, number_in, page, show
 from apps.kernels import selectors
 from apps.kernels.models import Promotion, Slot
 from apps.kernels.screens.verdicts import sheet_of
@@ -87,7 +87,7 @@ def restorable(slot: Slot, history: list[Promotion], champion: Any) -> list[Prom
 def roll_back(request: SignedIn, **names: str) -> HttpResponse:
     """Order a rollback: re-verification first, then the promotion of kind rollback."""
     slot = seen(request, names)
-    promotion = Promotion.objects.filter(slot=slot, pk=request.POST.get("promotion") or 0).first()
+    promotion = Promotion.objects.filter(slot=slot, pk=number_in(request.POST.get("promotion", "")) or 0).first()
     if promotion is None:
         raise NotFound("This slot never had such a promotion.")
     return act(

@@ -63,6 +63,8 @@ _ENTITLED = """EXISTS (
 # for heavy.
 _CONTRIBUTED = """(
     EXISTS (SELECT 1 FROM campaigns_campaign c WHERE c.id = r.campaign_id AND c.started_by_id = {decision}.user_id)
+    OR EXISTS (SELECT 1 FROM campaigns_influence i WHERE i.campaign_id = r.campaign_id
+        AND i.user_id = {decision}.user_id AND i.source IN ('start', 'API token'))
     OR EXISTS (SELECT 1 FROM kernels_contribution k
         JOIN kernels_kernel theirs ON theirs.digest = k.kernel_id
         JOIN kernels_kernel this ON this.digest = r.kernel_id AND this.normal_digest = theirs.normal_digest
@@ -168,6 +170,17 @@ _DECISION = f"""EXISTS (SELECT 1 FROM reviews_reviewrequest r WHERE r.id = NEW.r
     AND (NOT {_CONTRIBUTED.format(decision="NEW", tier="r.gate_tier")}
          OR {_SELF_REVIEW.format(decision="NEW", tier="r.gate_tier")}))"""
 
+# Who may lift a veto: its author while an active reviewer, after that a maintainer of the team.
+_LIFTER = """EXISTS (SELECT 1 FROM reviews_veto v JOIN teams_user u ON u.id = NEW.by_id
+    WHERE v.id = NEW.veto_id AND u.is_active = TRUE AND u.kind = 'person' AND EXISTS (
+        SELECT 1 FROM teams_rolegrant g JOIN teams_membership m ON m.id = g.membership_id
+        WHERE m.team_id = v.team_id AND m.user_id = NEW.by_id AND g.revoked_at IS NULL
+          AND ((v.by_id = NEW.by_id AND g.role = 'reviewer') OR (g.role = 'maintainer' AND NOT EXISTS (
+            SELECT 1 FROM teams_rolegrant o JOIN teams_membership n ON n.id = o.membership_id
+            JOIN teams_user a ON a.id = n.user_id
+            WHERE n.team_id = v.team_id AND a.id = v.by_id AND a.is_active = TRUE AND o.role = 'reviewer'
+              AND o.revoked_at IS NULL)))))"""
+
 RULES: tuple[Rule, ...] = (
     *(Rule(f"gate_{table}_no_update", table, "UPDATE", _FORBIDDEN, f"Rows of {table} are never changed.")
       for table in APPEND_ONLY),
@@ -186,6 +199,8 @@ RULES: tuple[Rule, ...] = (
         JOIN reviews_reviewrequest r ON r.id = d.request_id JOIN kernels_kernel k ON k.digest = r.kernel_id
         WHERE d.id = NEW.decision_id AND d.kind = 'veto' AND d.user_id = NEW.by_id AND r.team_id = NEW.team_id
           AND k.normal_digest = NEW.normal_digest)""", "A veto needs the decision that made it."),
+    Rule("gate_vetolift_entitled", "reviews_vetolift", "INSERT", _LIFTER,
+         "A veto is lifted by its author, or by a maintainer once the author is no active reviewer any more."),
     Rule("gate_verdict_leased", "kernels_verdict", "INSERT", """NEW."foreign" = TRUE OR EXISTS (
         SELECT 1 FROM campaigns_job j WHERE j.id = NEW.job_key AND j.state = 'leased' AND j.kernel_id = NEW.kernel_id
           AND j.purpose = NEW.purpose AND j.team_id IS NOT DISTINCT FROM NEW.team_id)""",

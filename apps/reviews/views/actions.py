@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from apps.core.errors import Invalid, NotFound
-from apps.core.paging import SignedIn, act, page
+from apps.core.paging import SignedIn, act, number_in, page
 from apps.reviews import services
 from apps.reviews.models import Thread, Veto
 from apps.reviews.selectors import request_for
@@ -27,19 +27,21 @@ def comment(request: SignedIn, pk: int) -> HttpResponse:
     text, line = request.POST.get("text", ""), request.POST.get("line", "").strip()
 
     def open_thread() -> None:
-        if line and not line.isdigit():
-            raise Invalid(f"'{line}' is no line number.", key="line")
+        number = number_in(line)
+        if line and number is None:
+            raise Invalid(f"'{line[:40]}' is no line number.", key="line")
         kernel = (review.base if request.POST.get("side") == "old" else review.kernel) if line else None
         services.thread_open(
             request=review,
             person=request.user,
             text=text,
             kernel=kernel,
-            line=int(line) if line else None,
+            line=number,
             blocking=bool(request.POST.get("blocking")),
         )
 
-    return act(request, "Your comment is recorded.", open_thread, to=address(pk, f"L{line}" if line else "threads"))
+    place = number_in(line)
+    return act(request, "Your comment is recorded.", open_thread, to=address(pk, f"L{place}" if place else "threads"))
 
 
 def thread_seen(request: SignedIn, pk: int) -> Thread:

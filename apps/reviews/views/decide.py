@@ -10,7 +10,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from apps.core.errors import AppError, NotFound
-from apps.core.paging import SignedIn, page, see_other
+from apps.core.paging import SignedIn, number_in, page, see_other
 from apps.reviews import services
 from apps.reviews.models import ReviewRequest
 from apps.reviews.screens.review import Attempt, review_context
@@ -53,14 +53,14 @@ def record(request: SignedIn, review: ReviewRequest, kind: str, text: str) -> No
         return
     if request.POST.get("password"):
         sessions.reauthenticate(request, password=request.POST["password"])
-    version = request.POST.get("version", "")
+    version = number_in(request.POST.get("version", ""))
     services.review_decide(
         request=review,
         person=request.user,
         kind=kind,
         comment=text,
         shown_digest=request.POST.get("digest", ""),
-        shown_version=int(version) if version.isdigit() else -1,
+        shown_version=-1 if version is None else version,
         reauthenticated_at=sessions.reauthenticated_at(request),
         session_hash=sessions.session_hash(request),
         ticked=request.POST.getlist("ticked"),

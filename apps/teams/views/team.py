@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from apps.core.errors import AppError, Invalid
-from apps.core.paging import SignedIn, act, page, show
+from apps.core.errors import AppError, Invalid, Refused
+from apps.core.paging import SignedIn, act, number_in, page, show
 from apps.reviews import services as reviews
 from apps.teams import policies, selectors, services
 from apps.teams.choices import Role
@@ -55,6 +55,7 @@ def make_token(request: SignedIn, slug: str) -> HttpResponse:
     team = selectors.team_for(request.user, slug)
     secret, refusal = "", None
     try:
+        managing(request, team)
         name = request.POST.get("name", "").strip()
         if not name:
             raise Invalid("A token needs a name that says what it is for.", key="name")
@@ -79,7 +80,7 @@ def revoke_token(request: SignedIn, slug: str) -> HttpResponse:
     key = request.POST.get("token", "")
 
     def revoke(team: Team) -> None:
-        token = ApiToken.objects.filter(team=team, pk=int(key) if key.isdigit() else 0).first()
+        token = ApiToken.objects.filter(team=team, pk=number_in(key) or 0).first()
         if token is None:
             raise Invalid("There is no such token in this team.", key="token")
         services.token_revoke(token=token, by=request.user)
@@ -103,9 +104,25 @@ def person_named(team: Team, username: str) -> User:
 
 
 def changing(request: SignedIn, slug: str, done: str, action: Any) -> HttpResponse:
-    """Run ``action(team)`` and go back to the team page."""
+    """Run ``action(team)`` and go back to the team page. Who may not manage learns nothing of what was named."""
     team = selectors.team_for(request.user, slug)
-    return act(request, done, lambda: action(team), to=reverse("team", args=[slug]))
+
+    def permitted() -> None:
+        managing(request, team)
+        action(team)
+
+    return act(request, done, permitted, to=reverse("team", args=[slug]))
+
+
+def managing(request: SignedIn, team: Team) -> None:
+    """Ask before anything that was posted is looked up: whether an account exists is nobody else's business.
+
+    Raises:
+        Refused: the person may not manage the team.
+    """
+    why = policies.may_manage(request.user, team)
+    if why:
+        raise Refused(why)
 
 
 @page
@@ -173,9 +190,10 @@ def whole(request: SignedIn, name: str) -> int:
         Invalid: it is none.
     """
     text = request.POST.get(name, "")
-    if not text.strip().isdigit():
-        raise Invalid(f"'{text}' is not a whole number.", key=name)
-    return int(text)
+    number = number_in(text.strip())
+    if number is None:
+        raise Invalid(f"'{text[:40]}' is not a whole number.", key=name)
+    return number
 
 
 @page
