@@ -138,7 +138,10 @@ class WrongKernel:
 class OperatorSpec:
     """Everything a person declares about an operator. ``implementation`` is the dotted module that torch code lives in
     (imported by the evaluator only): ``make_inputs``, ``reference``, ``magnitude``, ``honest``, ``libraries``,
-    ``relations``, ``exact_probes`` (see ``harness.operators.implementation``)."""
+    ``relations``, ``exact_probes`` (see ``harness.operators.implementation``).
+
+    ``free_dims``: sizes that any other size may take the place of, each with the largest one worth a small call; the
+    probes draw some, so that a kernel that is right for the listed sizes alone does not pass."""
 
     name: str
     version: str
@@ -162,6 +165,7 @@ class OperatorSpec:
     folder: Path
     elementwise_local: bool = False
     deterministic: bool = True
+    free_dims: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def inputs(self) -> tuple[Argument, ...]:

@@ -1,10 +1,13 @@
 """Stage ``probes``: experiments that a kernel which merely looks right does not survive.
 
 Sensitivity (a spike in every part of the input must show), exact problems (no tolerance at all), metamorphic relations,
-bitwise repeat, and fresh contents for shapes already seen (a remembered answer is then a wrong one).
+bitwise repeat, fresh contents for shapes already seen (a remembered answer is then a wrong one), and sizes that no list
+names.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 
@@ -21,6 +24,10 @@ from harness.operators.implementation import Relation, Tensors, load_implementat
 SPIKED_ROWS = {Backend.NUMBA: 32, Backend.TRITON: 6}
 FRESH = {Backend.NUMBA: 4, Backend.TRITON: 2}
 REPEATS = {Backend.NUMBA: 4, Backend.TRITON: 2}
+SIZES = {Backend.NUMBA: 48, Backend.TRITON: 3}
+"""How many sets of sizes are drawn."""
+INTERPRETED_SHARE = 16
+"""The interpreter is slow: drawn sizes are at most the largest divided by this there."""
 
 
 def probes(run: Run) -> None:
@@ -34,6 +41,7 @@ def probes(run: Run) -> None:
         ("exact problems", _exact),
         ("relations", _relations),
         ("fresh contents", _fresh),
+        ("drawn sizes", _sizes),
     )
     try:
         session = session_of(run)
@@ -115,6 +123,23 @@ def _fresh(run: Run, session: Session) -> None:
     for turn in range(FRESH[Backend(run.request.backend)]):
         name = f"probe: fresh contents {turn + 1}"
         _judged(session, session.problem(name, _dims(run), "normal", _attributes(run), _dtype(run)))
+
+
+def _sizes(run: Run, session: Session) -> None:
+    """Sizes from the secret seed, small ones as likely as large ones, in place of a case's own."""
+    backend = Backend(run.request.backend)
+    draw = generator(_seed(run), "sizes")
+    cases = [case for case in cases_for(run.spec, backend) if case.layout == "dense" and all(case.dims.values())]
+    for turn in range(SIZES[backend] if run.spec.free_dims else 0):
+        case = cases[int(torch.randint(len(cases), (), generator=draw))]
+        drawn = {}
+        for dim, largest in run.spec.free_dims.items():
+            most = largest if backend is Backend.NUMBA else max(2, largest // INTERPRETED_SHARE)
+            drawn[dim] = round(math.exp(float(torch.rand((), generator=draw)) * math.log(most)))
+        sizes = " ".join(f"{dim} {size}" for dim, size in drawn.items())
+        dims = {**case.dims, **drawn}
+        name = f"probe: drawn sizes {turn + 1} ({sizes})"
+        _judged(session, session.problem(name, dims, run.workload.regimes, case.attributes, _dtype(run)))
 
 
 def _judged(session: Session, problem: Problem) -> None:
