@@ -106,8 +106,10 @@ def _check_options(candidate: Candidate, function: ast.FunctionDef, call: ast.Ca
     for keyword in call.keywords:
         if keyword.arg == "cache" and candidate.found.backend is Backend.NUMBA:
             report.add("numba_cache", f"cache=True on {name} keeps files between runs. Leave it out.", call.lineno)
-        elif keyword.arg in ("forceobj", "looplift"):
-            report.add("object_mode", f"{keyword.arg} on {name} leaves compiled code. Leave it out.", call.lineno)
+        elif keyword.arg in ("forceobj", "looplift") or (
+                keyword.arg == "nopython" and ast.unparse(keyword.value) != "True"):
+            report.add("object_mode", f"{ast.unparse(keyword)} on {name} leaves compiled code. Leave it out.",
+                       call.lineno)
         elif keyword.arg not in candidate.allowed.decorator_options:
             options = ", ".join(sorted(candidate.allowed.decorator_options))
             report.add("decorator_option", f"The option {keyword.arg or '**'} on {name} is not allowed. "

@@ -87,6 +87,7 @@ CASES: list[tuple[Backend, str, str, str]] = [
     (NUMBA, "TOP", "@numba.vectorize\ndef other(x):\n    return x", "decorator_not_allowed"),
     (NUMBA, "TOP", "@numba.njit(cache=True)\ndef other(x):\n    return x", "numba_cache"),
     (NUMBA, "TOP", "@numba.njit('f4(f4)')\ndef other(x):\n    return x", "explicit_signature"),
+    (NUMBA, "TOP", "@numba.jit(nopython=False)\ndef other(x):\n    return x", "object_mode"),
     (NUMBA, "TOP", "@numba.jit(forceobj=True)\ndef other(x):\n    return x", "object_mode"),
     (NUMBA, "TOP", "@numba.njit(locals={})\ndef other(x):\n    return x", "decorator_option"),
     (NUMBA, "TOP", "@numba.njit(**PARAMS)\ndef other(x):\n    return x", "decorator_option"),
