@@ -8,6 +8,7 @@ from apps.core.views import health, home, jump, system, troubleshooting
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("banners/", home.banner_strip, name="banners"),
     path("jump/", jump.jump, name="jump"),
     path("system/", system.system, name="system"),
     path("system/workers/<int:pk>/drain/", system.drain, name="worker-drain"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from apps.bridge import api
 from apps.campaigns.models import Campaign, Round
@@ -89,14 +89,15 @@ def board(
         ).select_related("team", "operator")
     }
     wanted = _kernels(slots.values())
-    verdicts = _newest(slots, wanted, hardware, workload)
-    classes = _classes(verdicts)
+    newest = _newest(slots, wanted, hardware, workload)
+    classes = _classes(newest)
     chosen = environment_class or (classes[0][0] if classes else "")
+    verdicts = _verdicts(pk for (_, _, klass), pk in newest.items() if klass == chosen)
     baseline = api.digest(api.baseline_source(operator, backend)) if slots else ""
     facts = _Facts(list(slots.values()))
     rows = [
-        _row(slots[team], kernel, verdict, facts, baseline, own=team in own)
-        for (team, kernel, klass), verdict in verdicts.items() if klass == chosen
+        _row(slots[verdict.team_id], verdict, facts, baseline, own=verdict.team_id in own)
+        for verdict in verdicts if verdict.team_id is not None
     ]
     return Board(row, backend, hardware, workload, chosen, classes, tuple(ranked(rows)))
 
@@ -113,20 +114,26 @@ def _kernels(slots: Iterable[Slot]) -> set[tuple[int, str]]:
 
 def _newest(
     slots: dict[int, Slot], wanted: set[tuple[int, str]], hardware: str, workload: str
-) -> dict[tuple[int, str, str], Verdict]:
-    """The newest passed and timed verdict of each pair in each environment class."""
+) -> dict[tuple[int, str, str], int]:
+    """The key of the newest passed and timed verdict of each pair in each environment class."""
     rows = Verdict.objects.filter(
         team__in=list(slots), kernel__in={kernel for _, kernel in wanted}, hardware=hardware, workload=workload,
         outcome="passed",
-    ).exclude(evidence="").order_by("id")
-    return {(v.team_id or 0, v.kernel_id, v.environment_class): v for v in rows if (v.team_id, v.kernel_id) in wanted}
+    ).exclude(evidence="").order_by("id").values_list("team_id", "kernel_id", "environment_class", "id")
+    return {(team, kernel, klass): pk for team, kernel, klass, pk in rows if team and (team, kernel) in wanted}
 
 
-def _classes(verdicts: dict[tuple[int, str, str], Verdict]) -> tuple[tuple[str, int], ...]:
+def _verdicts(keys: Iterable[int]) -> list[Verdict]:
+    """Verdicts with the two facts of their documents that a board shows; the documents themselves stay unread."""
+    return list(Verdict.objects.filter(pk__in=list(keys)).defer("document").annotate(
+        overall=F("document__timing__overall"), noise=F("document__timing__noise")).order_by("id"))
+
+
+def _classes(verdicts: dict[tuple[int, str, str], int]) -> tuple[tuple[str, int], ...]:
     counts = Counter(klass for _, _, klass in verdicts)
     newest: dict[str, int] = {}
-    for (_, _, klass), verdict in verdicts.items():
-        newest[klass] = max(newest.get(klass, 0), verdict.pk)
+    for (_, _, klass), pk in verdicts.items():
+        newest[klass] = max(newest.get(klass, 0), pk)
     return tuple(sorted(counts.items(), key=lambda item: -newest[item[0]]))
 
 
@@ -137,8 +144,10 @@ class _Facts:
         self.champions = {(c.slot_id, c.kernel_id) for c in Champion.objects.filter(slot__in=slots)}
         self.states = {slot.pk: slot.state for slot in slots}
         self.quarantined = set(Quarantine.objects.filter(slot__in=slots).values_list("slot_id", "kernel_id"))
-        self.promoted = {(p.slot_id, p.kernel_id): p for p in Promotion.objects.filter(slot__in=slots).order_by("id")}
+        promoted = Promotion.objects.filter(slot__in=slots).order_by("id").only("slot", "kernel", "gate_tier")
+        self.promoted = {(row.slot_id, row.kernel_id): row for row in promoted}
         requests = ReviewRequest.objects.filter(slot__in=slots).order_by("id")
+        requests = requests.only("slot", "kernel", "gate_tier", "state")
         self.requests = {(row.slot_id, row.kernel_id): row for row in requests}
         rounds = Round.objects.filter(campaign__slot__in=slots, kernel__isnull=False).order_by("id")
         self.rounds = {(r["campaign__slot_id"], r["kernel_id"]): r for r in rounds.values(
@@ -161,9 +170,9 @@ class _Facts:
         return str(RequestState(request.state).label)
 
 
-def _row(slot: Slot, kernel: str, verdict: Verdict, facts: _Facts, baseline: str, *, own: bool) -> BoardRow:
-    timing = verdict.document.get("timing") or {}
-    ratio = _against_baseline(verdict, timing, baseline)
+def _row(slot: Slot, verdict: Any, facts: _Facts, baseline: str, *, own: bool) -> BoardRow:
+    kernel = verdict.kernel_id
+    ratio = _against_baseline(verdict, verdict.overall or {}, baseline)
     made = facts.rounds.get((slot.pk, kernel))
     promotion, request = facts.promoted.get((slot.pk, kernel)), facts.requests.get((slot.pk, kernel))
     tier = promotion.gate_tier if promotion else request.gate_tier if request else made["step_tier"] if made else ""
@@ -173,7 +182,7 @@ def _row(slot: Slot, kernel: str, verdict: Verdict, facts: _Facts, baseline: str
     return BoardRow(
         team=slot.team.name, own=own, label=label, approval=facts.approval(slot, kernel), tier=tier,
         score=verdict.score if verdict.score is not None else values.get("ratio"), ratio=values.get("ratio"),
-        low=values.get("low"), high=values.get("high"), noise=timing.get("noise"),
+        low=values.get("low"), high=values.get("high"), noise=verdict.noise,
         evaluator_version=verdict.evaluator_version, measured_at=verdict.created_at, suspicious=verdict.suspicious,
         foreign=verdict.foreign, kernel=kernel if own else None, verdict=verdict.pk if own else None,
         campaign=made["campaign_id"] if own and made else None,
@@ -181,9 +190,8 @@ def _row(slot: Slot, kernel: str, verdict: Verdict, facts: _Facts, baseline: str
     )
 
 
-def _against_baseline(verdict: Verdict, timing: dict[str, Any], baseline: str) -> dict[str, float] | None:
+def _against_baseline(verdict: Verdict, overall: dict[str, Any], baseline: str) -> dict[str, float] | None:
     """The ratio against the baseline: measured as such, or against an incumbent that was the baseline."""
-    overall = timing.get("overall", {})
     if "baseline" in overall:
         return overall["baseline"]
     for role, digest in verdict.against.items():

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from apps.bridge import api
-from apps.campaigns.jobs.selectors import promotions_blocked as devices_block
+from apps.campaigns.jobs.selectors import devices_not_ready
 from apps.core.errors import NotFound
 from apps.kernels.models import Kernel
 from apps.reviews import history, policies, triggers
@@ -22,6 +22,7 @@ from apps.reviews.gate import (
     why_not,
 )
 from apps.reviews.models import Decision, ReviewRequest, SpotCheck, Thread, Verification, Veto
+from apps.reviews.waiting import waiting_count
 from apps.teams.models import Team
 from apps.teams.policies import may_review
 from apps.teams.selectors import teams_of
@@ -60,11 +61,6 @@ def inbox_for(user: Any) -> list[ReviewRequest]:
         if user.pk not in mine and why_not(user, request, DecisionKind.APPROVE) is None:
             waiting.append(request)
     return sorted(waiting, key=lambda request: (-api.rank(policies.effective_tier(request)), request.pk))
-
-
-def waiting_count(user: Any) -> int:
-    """How many requests and spot checks wait for this person; for the navigation."""
-    return len(inbox_for(user)) + len(spot_checks_for(user))
 
 
 def spot_checks_for(user: Any) -> list[SpotCheck]:
@@ -116,7 +112,7 @@ def promotions_blocked() -> list[str]:
     """Why no promotion may happen now, in sentences; empty when everything that promotions need is in place."""
     gone = triggers.missing()
     guards = [f"{len(gone)} of the database's own guards are missing or altered; run `python manage.py migrate`."]
-    return [*(guards if gone else []), *history.uncarried(), *devices_block()]
+    return [*(guards if gone else []), *history.uncarried(), *devices_not_ready()]
 
 
 __all__ = [

@@ -1,11 +1,12 @@
-/* Draws the figures that the server built. A figure is JSON in <script type="application/json"> inside
-   [data-chart]; colours are named by token ("--plot-candidate") and resolved here, so that both themes
-   work. plotly.js is loaded when the first chart comes into view. The table beside each plot is the
-   same data and stays readable without this file. */
+/* Draws the figures that the server built. A figure is JSON in the attribute data-figure of [data-chart] (a
+   script element would be dropped from a refreshed region); colours are named by token ("--plot-candidate")
+   and resolved here, so that both themes work. plotly.js is loaded when the first chart comes into view. The
+   table beside each plot is the same data and stays readable without this file. */
 (() => {
   "use strict";
   const reduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const zoom = new Map();                                      // what the reader zoomed to survives a refresh
+  const zoom = new WeakMap();                                  // what the reader zoomed to survives a refresh
+  const drawn = new WeakMap();                                 // the figure and theme that each host shows
   let loading = null;
 
   /* The bundle would add a style element for its maps, which no page uses and the policy refuses; it leaves
@@ -51,27 +52,32 @@
   });
 
   const draw = async (host) => {
-    const source = host.querySelector("script[type='application/json']");
-    if (!source) return;
+    if (!host.dataset.figure) return;
     const Plotly = await load();
-    const figure = resolve(JSON.parse(source.textContent));
+    const wanted = host.dataset.figure + (document.documentElement.dataset.theme ?? "system");
+    if (drawn.get(host) === wanted || !host.offsetParent) return;
+    drawn.set(host, wanted);
+    const figure = resolve(JSON.parse(host.dataset.figure));
     const layout = { ...base(), ...figure.layout };
     for (const key of Object.keys(layout)) if (/^[xy]axis\d*$/.test(key)) layout[key] = axis(layout[key]);
-    const kept = zoom.get(host.id);
-    if (kept) for (const [key, range] of Object.entries(kept)) layout[key] = { ...layout[key], range, autorange: false };
+    for (const [key, range] of Object.entries(zoom.get(host) ?? {})) layout[key] = { ...layout[key], range };
     let canvas = host.querySelector(".chart-canvas");
-    if (!canvas) { canvas = document.createElement("div"); canvas.className = "chart-canvas"; host.append(canvas); }
+    const fresh = !canvas;
+    if (fresh) { canvas = document.createElement("div"); canvas.className = "chart-canvas"; host.append(canvas); }
     await Plotly.react(canvas, figure.data, layout, { displayModeBar: false, responsive: true, doubleClick: "reset" });
-    host.dataset.drawn = source.textContent.length + ":" + (document.documentElement.dataset.theme ?? "system");
-    if (canvas.dataset.watched) return;
-    canvas.dataset.watched = "yes";
+    if (fresh) follow(host, canvas);
+  };
+
+  const follow = (host, canvas) => {
+    let whole = false;                                         // a double click asks for the whole figure again
+    canvas.on("plotly_doubleclick", () => { whole = true; });
     canvas.on("plotly_relayout", (change) => {
-      const next = {};
+      if (whole) { whole = false; zoom.delete(host); drawn.delete(host); draw(host); return; }
+      const kept = { ...zoom.get(host) };
       for (const name of ["xaxis", "yaxis"]) {
-        if (`${name}.range[0]` in change) next[name] = [change[`${name}.range[0]`], change[`${name}.range[1]`]];
+        if (`${name}.range[0]` in change) kept[name] = [change[`${name}.range[0]`], change[`${name}.range[1]`]];
       }
-      if (Object.keys(next).length) zoom.set(host.id, { ...zoom.get(host.id), ...next });
-      else if (Object.keys(change).some((key) => key.endsWith("autorange"))) zoom.delete(host.id);
+      if (Object.keys(kept).length) zoom.set(host, kept);
     });
   };
 
@@ -81,7 +87,7 @@
   const start = (root) => root.querySelectorAll("[data-chart]").forEach((host) => watcher.observe(host));
 
   document.addEventListener("DOMContentLoaded", () => start(document));
-  document.addEventListener("htmx:afterSettle", (event) => start(event.target.closest("section, main") ?? document));
+  document.addEventListener("htmx:afterSettle", () => start(document));
   document.addEventListener("themechange", () => document.querySelectorAll("[data-chart]").forEach(draw));
   document.addEventListener("tabshown", (event) => {
     document.getElementById(event.detail)?.querySelectorAll("[data-chart]").forEach(draw);

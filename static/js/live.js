@@ -24,8 +24,13 @@
     const calls = Idiomorph.defaults.callbacks;
     Idiomorph.defaults.ignoreActiveValue = true;
     calls.beforeAttributeUpdated = (name, node) => !(name === "open" && node.tagName === "DETAILS");
-    calls.beforeNodeRemoved = (node) => !(node.nodeType === 1 && node.matches(".chart-canvas"));
-    calls.beforeNodeMorphed = (old) => !(old.nodeType === 1 && (old.matches(".chart-canvas")
-      || (old.matches("textarea, input[type=text]") && old.value !== old.defaultValue)));
+    calls.beforeNodeMorphed = (old, fresh) => {
+      if (old.nodeType !== 1) return true;
+      if (old.matches("[data-chart]") && fresh.matches?.("[data-chart]")) {   // what is drawn inside is not the server's
+        for (const name of ["data-figure", "aria-label"]) old.setAttribute(name, fresh.getAttribute(name) ?? "");
+        return false;
+      }
+      return !(old.matches("textarea, input[type=text]") && old.value !== old.defaultValue);
+    };
   });
 })();

@@ -5,8 +5,10 @@
    and marks what follows it:
      .conn                                     gets the state of the connection as a word
      [data-feed] (ol)                          gets one li per durable event, newest first
+     [data-feed-count] [data-feed-head]        how many are listed, of how many; [data-feed-more] shows while some are not
      [data-refresh-on="round.verdict round.*"] gets a "refresh" event (htmx: hx-trigger="refresh"); "*" means any
-     [data-stepper] with [data-stage] and [data-clock] inside    follows the progress frames
+     [data-stepper="<round>"] with [data-stage] and [data-clock] inside    follows the progress frames of that round,
+                                               while data-open says that it has not ended
      [data-progress]                           gets the sentence of the last progress frame
    Events are facts with gapless numbers: what was missed is asked for again, what was seen is ignored.
    Without this script every page still reads and decides; it is only older. */
@@ -20,6 +22,7 @@ const SILENCE_MS = 45000;
 const RECONNECTED_SHOWN_MS = 8000;
 const REFRESH_MS = 200;
 const FEED_LIMIT = 500;
+const ENDS = /^(round\.(concluded|failed|cancelled)|campaign\.(paused|plateau|finished|stopped|failed))$/;
 const FINAL = {
   4401: ["Signed out", "Your session ended. What you typed is kept in this page; sign in again in another tab and reload."],
   4403: ["No access", "You are no longer allowed to follow this stream. Ask a maintainer of the team."],
@@ -31,8 +34,6 @@ class Page {
     this.host = host;
     this.pending = new Set();
     this.timer = null;
-    this.stages = new Map();
-    this.lastProgress = 0;
     setInterval(() => this.tick(), 1000);
   }
 
@@ -54,6 +55,7 @@ class Page {
   event(frame) {
     this.feed(frame);
     this.host.dataset.streamAfter = String(frame.seq);
+    if (ENDS.test(frame.kind)) this.ended();
     for (const region of document.querySelectorAll("[data-refresh-on]")) {
       if (region.dataset.refreshOn.split(/\s+/).some((rule) => matches(rule, frame.kind))) this.pending.add(region);
     }
@@ -92,13 +94,32 @@ class Page {
     list.prepend(item);
     list.querySelector("[data-empty]")?.remove();
     while (list.children.length > FEED_LIMIT) list.lastElementChild.remove();
+    this.count(list.querySelectorAll("[data-seq]").length, frame.seq);
+  }
+
+  count(listed, head) {
+    for (const node of document.querySelectorAll("[data-feed-count]")) node.textContent = String(listed);
+    for (const node of document.querySelectorAll("[data-feed-head]")) node.textContent = String(head);
+    for (const node of document.querySelectorAll("[data-feed-more]")) node.hidden = listed >= head;
+  }
+
+  /* What ran has ended: a frame of it that comes late says nothing about what the page shows from now on. */
+  ended() {
+    this.running = null;
+    for (const node of document.querySelectorAll("[data-progress]")) node.textContent = "";
+    for (const stepper of document.querySelectorAll("[data-stepper]")) {
+      stepper.removeAttribute("data-open");
+      for (const step of stepper.querySelectorAll(".on")) {
+        step.classList.remove("on");
+        step.removeAttribute("aria-current");
+      }
+    }
   }
 
   progress(data) {
-    this.lastProgress = performance.now();
+    const stepper = document.querySelector("[data-stepper][data-open]");
+    if (!stepper || stepper.dataset.stepper !== String(data.round)) return;
     for (const node of document.querySelectorAll("[data-progress]")) node.textContent = data.text || data.stage;
-    const stepper = document.querySelector("[data-stepper]");
-    if (!stepper) return;
     const steps = [...stepper.querySelectorAll("[data-stage]")];
     const at = steps.findIndex((step) => step.dataset.stage === data.stage);
     if (at < 0) return;
@@ -122,6 +143,7 @@ class Page {
   tick() {
     const running = this.running;
     if (!running?.step.isConnected || !running.step.classList.contains("on")) return;
+    if (running.step.closest("[data-stepper]").dataset.stepper !== String(running.data.round)) return;
     const clock = running.step.querySelector("[data-clock]");
     const { done, total } = running.data;
     const count = total > 0 ? `${done}/${total}, ` : "";

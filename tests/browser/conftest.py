@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,14 +71,13 @@ def _answers(url: str) -> bool:
         return False
 
 
-@pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The site of all browser tests: real web, engine and worker processes, a seeded team, no demo."""
-    folder = tmp_path_factory.mktemp("site")
+@contextmanager
+def served(folder: Path, **more: str) -> Iterator[Site]:
+    """A site in ``folder``: real web, engine and worker processes, a seeded team, no demo. ``more``: environment."""
     environment = os.environ | {
         "DJANGO_SETTINGS_MODULE": "kernelopt_site.settings.base", "KERNELOPT_VAR": str(folder), "KERNELOPT_DEMO": "0",
         "KERNELOPT_SQLITE": str(folder / "kernelopt.sqlite3"),
-    }
+    } | more
     subprocess.run([sys.executable, "-m", "tests.browser.people"], cwd=PROJECT, env=environment, check=True)
     port = _free_port()
     with (folder / "serve.log").open("wb") as log:
@@ -97,6 +97,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         for left in tree:
             if left.is_running():
                 left.kill()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The site of the browser tests, with the real evaluator; a module may serve one of its own by this name."""
+    with served(tmp_path_factory.mktemp("site")) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

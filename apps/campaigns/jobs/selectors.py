@@ -1,4 +1,4 @@
-"""Reading the queue, the workers and what keeps promotions waiting."""
+"""Reading the queue, the workers and what their devices still lack for promotions."""
 
 from __future__ import annotations
 
@@ -65,9 +65,8 @@ def environment_class_now(hardware: str, backend: str) -> str:
     return newest.order_by("-id").values_list("environment_class", flat=True).first() or ""
 
 
-def promotions_blocked() -> list[str]:
-    """Why no promotion may happen now, in sentences; empty when the devices are ready. ``reviews.selectors`` has the
-    function of the same name that asks about the database's guards too."""
+def devices_not_ready() -> list[str]:
+    """What the evaluation devices lack for promotions, in sentences; a part of ``reviews.promotions_blocked``."""
     reasons: list[str] = []
     devices = [status for status in workers() if status.worker.kind == "evalworker"]
     if not any(status.up for status in devices):
@@ -76,7 +75,10 @@ def promotions_blocked() -> list[str]:
         if not status.up:
             continue
         worker = status.worker
-        level = worker.isolation or 0
+        level = worker.isolation
+        if level is None:
+            reasons.append(f"The isolation of {worker.name} is not proved yet; the first evaluation proves it.")
+            continue
         if level < settings.REQUIRED_ISOLATION:
             reasons.append(f"{worker.name} proved isolation level {level}; promotions need at least "
                            f"{settings.REQUIRED_ISOLATION}. Run `python -m harness doctor` for the remedy.")

@@ -40,7 +40,9 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
     slot = campaign.slot
     verdict = campaign.incumbent_verdict
     sheet = sheet_of(verdict, goal=campaign.goal)
-    open_job = Job.objects.filter(campaign=campaign, state__in=(JobState.QUEUED, JobState.LEASED)).first()
+    current = current_round(rounds)
+    open_jobs = Job.objects.filter(round=current, state__in=(JobState.QUEUED, JobState.LEASED))
+    open_job = open_jobs.first() if current else None
     shown = points(rounds, campaign.start_kernel_id)
     lines = references(campaign)
     only = request.GET.get("only") == "accepted"
@@ -62,7 +64,7 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
         "goal_lines": as_toml(campaign.goal),
         "why_not": policies.may_run_campaigns(request.user, campaign.team),
         "why_not_review": policies.may_review(request.user, campaign.team),
-        "stepper": stepper_of(current_round(rounds), open_job),
+        "stepper": stepper_of(current, open_job, ended=ended),
         "jobs_ahead": jobs_ahead(open_job) if open_job else 0,
         "incumbent": {
             "baseline": over_start(overall_of(verdict), verdict.against, campaign.start_kernel_id) if verdict else None,
@@ -128,14 +130,25 @@ def feed(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     }
 
 
-def rounds_without_gain(campaign: Campaign, rounds: list[Round]) -> tuple[int, int]:
-    """Conclusive rounds since the last `faster`, and how many make a plateau."""
+def rounds_without_gain(campaign: Campaign, rounds: list[Round]) -> dict[str, Any]:
+    """Conclusive rounds since the last `faster` (``count``), after how many the campaign asks (``asks_after``), and
+    what that means now. There may be more than that: the campaign goes on while ideas of one direction only were
+    tried or a ranked one is left, and its budget may end first."""
     count = 0
     for one in rounds:
         if one.number == 0 or one.comparison == "faster":
             break
         count += one.comparison in ("slower", "cannot_tell")
-    return count, campaign.goal.get("stop", {}).get("plateau_rounds", 3)
+    asks_after = campaign.goal.get("stop", {}).get("plateau_rounds", 3)
+    if campaign.state in CAMPAIGN_ENDED:
+        says = f"in a row when the campaign {campaign.state}" if count else "the last conclusive round was a gain"
+    elif campaign.state == CampaignState.PLATEAU:
+        says = "conclusive ones in a row; it asks you"
+    elif count < asks_after:
+        says = f"in a row; it asks you after {asks_after}"
+    else:
+        says = "in a row; it asks you when no ranked idea is left"
+    return {"count": count, "warn": count >= asks_after, "says": says}
 
 
 def plateau_options(campaign: Campaign) -> list[dict[str, Any]]:

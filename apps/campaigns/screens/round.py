@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from apps.campaigns.choices import JobState
+from apps.campaigns.choices import CAMPAIGN_ENDED, JobState
 from apps.campaigns.models import Campaign, Job, Round
 from apps.campaigns.screens.rounds import claim_of
 from apps.campaigns.screens.stepper import stepper_of
@@ -43,7 +43,7 @@ def round_context(request: HttpRequest, campaign: Campaign, one: Round) -> dict[
         "campaign": campaign,
         "round": one,
         "sheet": sheet,
-        "stepper": stepper_of(one, job),
+        "stepper": stepper_of(one, job, ended=campaign.state in CAMPAIGN_ENDED),
         "diff": diff,
         "findings": findings_of(one.verdict.document if one.verdict else None),
         "claim": claim_of(one),

@@ -12,6 +12,7 @@ from apps.campaigns.models import Job, Round
 from apps.core import figures
 from apps.kernels.screens.sheet import STAGES, sheet
 
+ROUND_OPEN = (RoundState.THINKING, RoundState.EVALUATING)
 ICONS = {"done": "check", "on": "run", "fail": "cross", "skipped": "dash", "": "dot"}
 
 
@@ -36,31 +37,34 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stepper:
-    """The stages of one round."""
+    """The stages of one round; ``open`` while it has not ended, so that progress of it may come."""
 
     round: Round
     job: Job | None
     steps: list[Step]
-    note: str
+    open: bool
 
 
-def stepper_of(one: Round | None, job: Job | None) -> Stepper | None:
-    """Steps of a round: thinking, then the stages of its job, or those of its verdict once it is there."""
+def stepper_of(one: Round | None, job: Job | None, *, ended: bool = False) -> Stepper | None:
+    """Steps of a round: thinking, then the stages of its job, or those of its verdict once it is there.
+
+    ``job`` is the campaign's open one and counts only where it belongs to this round (verifications do not);
+    ``ended`` says that the campaign has ended, so nothing of it runs any more.
+    """
     if one is None:
         return None
-    thinking = Step(
-        "agent thinks",
-        "on" if one.state == RoundState.THINKING else "done",
-        figures.duration(figures.age_seconds(one.state_since)) if one.state == RoundState.THINKING else "",
-    )
+    running = one.state in ROUND_OPEN and not ended
+    mine = job if job is not None and job.round_id == one.pk and running else None
+    thinks = running and one.state == RoundState.THINKING
+    clock = figures.duration(figures.age_seconds(one.state_since)) if thinks else ""
+    thinking = Step("agent thinks", "on" if thinks else "done", clock)
     if one.verdict is not None:
-        return Stepper(one, job, [thinking, *verdict_steps(one)], "")
-    steps = (
-        job_steps(job)
-        if job is not None and job.state in (JobState.QUEUED, JobState.LEASED)
-        else [Step(name, "", "") for name in STAGES]
-    )
-    return Stepper(one, job, [thinking, *steps], (job.progress or {}).get("text", "") if job else "")
+        steps = verdict_steps(one)
+    elif mine is not None and mine.state in (JobState.QUEUED, JobState.LEASED):
+        steps = job_steps(mine)
+    else:
+        steps = [Step(name, "", "" if running else "not reached") for name in STAGES]
+    return Stepper(one, mine, [thinking, *steps], running)
 
 
 def verdict_steps(one: Round) -> list[Step]:

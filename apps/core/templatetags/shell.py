@@ -75,4 +75,6 @@ def topbar(context: RequestContext) -> dict[str, Any]:
 def strips(context: RequestContext) -> dict[str, Any]:
     """The demo strip, dead children of the server, and whether promotions wait: every page says so."""
     request = signed_in(context)
-    return {"demo": settings.DEMO, "banners": banners(blocked_of(request)) if request is not None else []}
+    if request is None:
+        return {"demo": settings.DEMO, "person": None}
+    return {"demo": settings.DEMO, "person": request.user, "banners": banners(blocked_of(request))}

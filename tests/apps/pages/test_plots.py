@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
 from typing import Any
 
 import plotly.graph_objects as go
+from django.template import Context, Template
 
 from apps.campaigns.plots import Reference, RoundPoint, comparison, incumbent_steps, speed_up
 from apps.core.plotting import to_json
@@ -61,10 +63,12 @@ def test_what_was_not_timed_is_marked_below_everything_timed() -> None:
     assert "not timed" in refused["text"][0]
 
 
-def test_json_cannot_leave_its_element_and_holds_no_tags_of_names() -> None:
-    text = to_json({"data": [], "layout": {"title": {"text": "</script><b>&"}}})
-    assert "<" not in text and ">" not in text and "&" not in text
-    assert json.loads(text)["layout"]["title"]["text"] == "</script><b>&"
+def test_json_cannot_leave_its_attribute_and_holds_no_tags_of_names() -> None:
+    figure = {"data": [], "layout": {"title": {"text": "\"></div><b>&"}}}
+    text = Template('<div data-figure="{{ figure }}"></div>').render(Context({"figure": to_json(figure)}))
+    inside = text.removeprefix('<div data-figure="').removesuffix('"></div>')
+    assert not set(inside) & set("<>\"'")
+    assert json.loads(html.unescape(inside)) == figure
     assert "<a" not in json.dumps(comparison([("<a href=x>", [(0, 1.0)])]), ensure_ascii=False)
 
 
