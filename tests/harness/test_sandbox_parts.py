@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from harness.domain.errors import UsageError
 from harness.domain.vocabulary import Outcome
-from harness.evaluation.sandbox import frames, modes, proof, seccomp
+from harness.evaluation.sandbox import frames, modes, proof, seccomp, tree
 from harness.evaluation.sandbox.verdicts_on_faults import crashed, plain, said
 from harness.evaluation.sandbox.worker import claimed_seconds
+from harness.evaluation.timing.sides import Side
 
 ALL_WALLS = ("pidns", "mountns", "netns", "limits", "uid", "no_new_privs", "landlock", "seccomp")
 
@@ -154,6 +155,49 @@ def test_every_sentence_can_be_written_down(value):
 ])
 def test_a_claimed_time_is_a_plain_number_or_none(claim, seconds):
     assert claimed_seconds({"claimed_s": claim}) == seconds
+
+
+def test_the_clock_of_another_process_counts_what_it_spent():
+    done, ready = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        while time.process_time() < 0.05:
+            pass
+        os.write(ready, b"x")
+        signal.pause()
+    try:
+        os.read(done, 1)
+        assert tree.cpu_seconds([pid]) >= 0.05
+        assert tree.cpu_seconds([]) == 0.0
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(done)
+        os.close(ready)
+
+
+class LateWorker:
+    """Answers at once and spends ``late_s`` more on its cores before it is frozen."""
+
+    def __init__(self, late_s: float) -> None:
+        self.cpu_s = 7.0
+        self._late_s = late_s
+
+    def exchange(self, request):
+        return {"claimed_s": 0.0}
+
+    def freeze(self) -> None:
+        self.cpu_s += self._late_s
+
+    def resume(self) -> None:
+        pass
+
+    check_quiet = resume
+
+
+@pytest.mark.parametrize(("threads", "charged"), [(1, 60.0), (4, 15.0)])
+def test_work_after_the_answer_is_charged(threads, charged):
+    assert Side("candidate", LateWorker(60.0), 0.0, threads).batch([], ())[0] == charged
 
 
 @pytest.mark.parametrize(("status", "in_guard", "outcome", "code"), [

@@ -72,6 +72,7 @@ class Keeper:
         if asked["op"] == "stop":
             answer["done"] = tree.stop(own_namespace=self._own)
             answer["switches"] = tree.involuntary_switches(self._candidate)
+            answer["cpu_s"] = tree.cpu_seconds(tree.members())
         elif asked["op"] == "continue":
             tree.resume()
         elif asked["op"] == "pin":

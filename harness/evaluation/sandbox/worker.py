@@ -43,6 +43,7 @@ class SandboxWorker:
         self._count = 0
         self.standing: tuple[str, ...] = ()
         self.switches = 0  # involuntary context switches so far, as the keeper last saw them
+        self.cpu_s = 0.0  # spent by the process and all it started, up to the last freeze
 
     def wait_ready(self, patience_s: float = 20.0) -> None:
         """Wait until the process stands behind its walls.
@@ -146,6 +147,7 @@ class SandboxWorker:
                 raise CandidateFault(Fault(Outcome.RUNTIME_ERROR, "not_stoppable", text))
             self._frozen = True
             self.switches = int(answer.get("switches", 0))
+            self.cpu_s = float(answer.get("cpu_s", 0.0))
 
     def resume(self) -> None:
         """Let the process run again."""

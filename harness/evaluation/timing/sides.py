@@ -23,11 +23,13 @@ FDS_PER_MESSAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One process that holds one kernel. ``first_call_s``: import, compilation and first call, on the judge's clock."""
+    """One process that holds one kernel. ``first_call_s``: import, compilation and first call, on the judge's clock.
+    ``threads``: how many cores it may use."""
 
     name: str
     worker: SandboxWorker
     first_call_s: float
+    threads: int = 1
 
     def lend(self, ring: Sequence[Lending]) -> None:
         """Lend the whole ring, in as many messages as the descriptors need; the process stays frozen afterwards."""
@@ -43,6 +45,9 @@ class Side:
     def batch(self, ring: Sequence[Lending], slots: Sequence[int]) -> tuple[float, float | None]:
         """Call once per slot, in that order, on freshly poisoned outputs; the judge's seconds and the worker's claim.
 
+        The seconds are at least what the process spent on its cores until it was frozen: work that a thread does
+        before the question or after the answer is charged as well.
+
         Raises:
             CandidateFault: the kernel failed.
         """
@@ -55,6 +60,7 @@ class Side:
         self.worker.ask({"op": "flush"})
 
     def _timed(self, request: dict[str, Any]) -> tuple[float, float | None]:
+        spent = self.worker.cpu_s
         tree.ahead(0, tree.JUDGE)  # or the judge's own wait for a core would be charged to the kernel
         try:
             self.worker.resume()
@@ -65,7 +71,7 @@ class Side:
             self.worker.check_quiet()
         finally:
             tree.ordinary(0)
-        return seconds, claimed_seconds(answer)
+        return max(seconds, (self.worker.cpu_s - spent) / self.threads), claimed_seconds(answer)
 
 
 def open_sides(opener: Any, sources: Mapping[str, str], compile_request: dict[str, Any], cores: Cores,
@@ -88,7 +94,7 @@ def open_sides(opener: Any, sources: Mapping[str, str], compile_request: dict[st
         except BaseException:
             worker.close()
             raise
-        return Side(name, worker, seconds)
+        return Side(name, worker, seconds, len(cores.timing))
 
     sides: dict[str, Side] = {}
     failures: list[tuple[str, CandidateFault]] = []
