@@ -53,7 +53,7 @@ def test_fewer_required_approvals_or_a_lower_tier(world: World) -> None:
     refused_by_database(promotion_of(request, kind="auto", gate_tier="light", required_approvals=0).save,
                         "review request|light change promotes by itself")
     refused_by_database(promotion_of(request, kind="rollback", request=None, required_approvals=0, by=world.ben,
-                                     reason="x").save, "rollback needs|promotion_kind_complete")
+                                     reason="x").save, "rollback needs|promotion_kind_complete|no other kind")
 
 
 def test_raw_sql_insert(world: World) -> None:

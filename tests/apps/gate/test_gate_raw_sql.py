@@ -217,3 +217,32 @@ def test_bytes_and_tree_of_a_kernel_stay(world: World) -> None:
     refused_by_database(lambda: replace("kernels_kernel", source=heavy()), "exists already")
     refused_by_database(lambda: Kernel.objects.filter(pk=kernel.pk).update(normal_digest="sha256:" + "0" * 64),
                         "never changed")
+
+
+TAMPERING = {
+    "sqlite": (
+        "CREATE TRIGGER {name} BEFORE INSERT ON kernels_promotion FOR EACH ROW WHEN 0 BEGIN SELECT 1; END",
+        "CREATE TRIGGER {name} AFTER INSERT ON kernels_promotion FOR EACH ROW BEGIN SELECT 1; END",
+        "CREATE TRIGGER {name} BEFORE INSERT ON kernels_blob FOR EACH ROW BEGIN SELECT 1; END",
+        "CREATE TEMP TRIGGER {name} BEFORE INSERT ON main.kernels_promotion FOR EACH ROW BEGIN SELECT 1; END",
+        "CREATE VIEW {name} AS SELECT 1",
+    ),
+    "postgresql": (
+        "CREATE TRIGGER {name} BEFORE INSERT ON kernels_promotion FOR EACH ROW WHEN (false) "
+        "EXECUTE FUNCTION {name}()",
+        "CREATE TRIGGER {name} AFTER INSERT ON kernels_promotion FOR EACH ROW EXECUTE FUNCTION {name}()",
+        "CREATE TRIGGER {name} BEFORE INSERT ON kernels_blob FOR EACH ROW EXECUTE FUNCTION {name}()",
+        "CREATE TRIGGER {name} BEFORE INSERT ON kernels_promotion FOR EACH ROW EXECUTE FUNCTION {name}(); "
+        "ALTER TABLE kernels_promotion DISABLE TRIGGER {name}",
+        "CREATE TRIGGER {name} BEFORE INSERT ON kernels_promotion FOR EACH ROW EXECUTE FUNCTION {name}(); "
+        "ALTER TABLE kernels_promotion ENABLE REPLICA TRIGGER {name}",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", range(5))
+def test_a_guard_that_only_looks_like_one_is_noticed(db: None, way: int) -> None:
+    name = "gate_promotion_veto"
+    run(f"DROP TRIGGER {name}" + ("" if connection.vendor == "sqlite" else " ON kernels_promotion"))
+    run(TAMPERING[connection.vendor][way].format(name=name))
+    assert name in triggers.missing()
