@@ -53,6 +53,18 @@ def test_a_process_whose_clock_disagrees_is_flagged(claim, flagged):
     assert bool(suspicious(timing((100.0,) * 4, work["s"]), work, record)) is flagged
 
 
+@pytest.mark.parametrize(("mine", "other", "flagged"), [
+    (50.0, 90.0, False), (25.0, 50.0, False), (25.0, 100.0, True), (1.0, 50.0, True), (50.0, 1.0, False),
+])
+def test_a_gain_from_repeated_contents_that_no_other_kernel_has_is_flagged(mine, other, flagged):
+    record = Record()
+    for side, hot in ((CANDIDATE, mine), ("baseline", other), (AGAIN, other)):
+        record.shapes["s"].rounds[side] = [(100.0, 100.0)] * 5
+        record.shapes["s"].hot[side] = [hot] * 2
+    work = {"s": Work(1000, 1000, 1e-6, 1e-6)}
+    assert bool(suspicious(timing((100.0,) * 4, work["s"]), work, record)) is flagged
+
+
 @pytest.mark.parametrize(("mine", "other", "broken"), [
     ((100.0, 100.0, 100.0, 100.0), (200.0,) * 4, False),
     ((80.0, 120.0, 90.0, 130.0), (200.0,) * 4, True),

@@ -17,6 +17,8 @@ from harness.operators.base import ShapePoint
 SUSPICIOUS_SHARE, IMPOSSIBLE_SHARE = 0.95, 0.90
 """A time below these shares of the roof's floor is suspicious, or refused."""
 CLAIM_TOLERANCE = 0.2
+REPEAT_GAIN = 3.0
+"""How much more than any other kernel one may gain from calls on the very same contents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +87,24 @@ def impossible(timing: Timing, work: Mapping[str, Work]) -> list[str]:
 
 
 def suspicious(timing: Timing, work: Mapping[str, Work], record: Record) -> list[str]:
-    """What a person has to look at: times below the least, and processes whose own clock disagrees with the judge's."""
+    """What a person has to look at: times below the least, processes whose own clock disagrees with the judge's, and a
+    gain from repeated contents that looks like remembered answers."""
     low, high = IMPOSSIBLE_SHARE * 1e6, SUSPICIOUS_SHARE * 1e6
     found = [_floor_text(s) for s in timing.shapes
              if low * work[s.shape].least_s <= s.median_us < high * work[s.shape].least_s]
     for label, shape in record.shapes.items():
         if shape.claims and abs(median(shape.claims) - 1.0) > CLAIM_TOLERANCE:
             found.append(f"On {label} the process's own clock shows {median(shape.claims):.2f} of the judge's time.")
+        gains = {side: _repeat_gain(shape, side) for side in shape.hot if shape.rounds.get(side)}
+        mine, others = gains.pop(CANDIDATE, 0.0), max(gains.values(), default=None)
+        if others is not None and mine > REPEAT_GAIN * max(others, 1.0):
+            found.append(f"On {label} calls on the same contents are {mine:.1f} times as fast as calls on new ones "
+                         f"(other kernels: {others:.1f} times). Look for answers that are kept between calls.")
     return found
+
+
+def _repeat_gain(shape: ShapeRecord, side: str) -> float:
+    return median([value for one in shape.rounds[side] for value in one]) / max(median(shape.hot[side]), 1e-9)
 
 
 def _floor_text(shape: ShapeTiming) -> str:
