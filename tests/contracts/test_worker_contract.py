@@ -203,19 +203,13 @@ def test_printed_control_characters_do_not_reach_the_sentence(opener):
 
 def test_a_text_that_cannot_be_written_down_is_cleaned(opener):
     fault = outcome_of(opener, body("raise ValueError('\\ud800 words')"))
-    assert fault.text == "ValueError:  words"
+    assert fault.text == "ValueError: ? words"
 
 
 def test_numbers_that_no_float_holds_are_no_fault_of_the_judge(opener):
-    forged = ("import json, os, struct", "b = json.dumps({'id': 2, 'claimed_s': 10**4000, 'scratch_bytes': 10**3000})",
+    forged = ("import json, os, struct", "b = json.dumps({'id': 2, 'claimed_s': 10**4000})",
               "os.write(3, struct.pack('<I', len(b)) + b.encode())", "import time", "time.sleep(60)")
-    worker = opener.open(deadline_s=30.0)
-    try:
-        worker.load(body(*forged))
-        report = worker.call(Block().lent, {})
-        assert (report.claimed_s, report.scratch_bytes) == (None, None)
-    finally:
-        worker.close()
+    assert outcome_of(opener, body(*forged)).outcome is Outcome.REWARD_HACK
 
 
 def test_helpers_forked_before_are_pinned_with_their_candidate(opener):

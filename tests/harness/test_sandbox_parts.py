@@ -30,8 +30,8 @@ def pair():
         yield ours, theirs
 
 
-json_values = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner)
-                           | st.dictionaries(st.text(), inner), max_leaves=20)
+scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text()
+json_values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
 
 
 @given(json_values)
@@ -61,7 +61,7 @@ def test_a_silent_peer_is_late_and_a_closed_one_closed(pair):
         frames.receive(pair[1], deadline=time.monotonic() + 1)
 
 
-@pytest.mark.parametrize("body", [b"{", b"[" * 100_000, b"\xff\xfe"])
+@pytest.mark.parametrize("body", [b"{", b"[" * 100_000, b"\xff\xfe", b"[1" + b"0" * 40 + b"]"])
 def test_what_is_no_document_is_a_frame_error(body):
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -69,6 +69,12 @@ def test_what_is_no_document_is_a_frame_error(body):
         ours.sendall(struct.pack("<I", len(body)) + body)
         with pytest.raises(frames.FrameError):
             frames.receive(theirs)
+
+
+@pytest.mark.parametrize("body", [b'{"\\ud800": ["\\udfff x", 1]}', b'{"\xed\xa0\x80": ["\xed\xbf\xbf x", 1]}'])
+def test_half_of_a_surrogate_pair_does_not_get_in(pair, body):
+    pair[0].sendall(struct.pack("<I", len(body)) + body)
+    assert frames.receive(pair[1])[0] == {"?": ["? x", 1]}
 
 
 def test_descriptors_of_an_untrusted_peer_are_dropped(pair):

@@ -18,6 +18,8 @@ from typing import Any
 HEAD = struct.Struct("<I")
 MAX_FDS = 250  # the kernel takes 253 in one message
 MAX_FRAME = 64 << 20
+MAX_DIGITS = 30
+"""Longer integers are refused: no float and no document holds them, and their arithmetic fails where nobody looks."""
 
 
 class FrameError(Exception):
@@ -64,13 +66,33 @@ def receive(sock: socket.socket, *, deadline: float | None = None, limit: int = 
         if length > limit:
             raise FrameError(f"a frame of {length} bytes is over the limit of {limit}")
         body = _exactly(sock, length, deadline, fds, descriptors)
-        return json.loads(body), fds
+        document = json.loads(body, parse_int=_integer)
+        if b"\\u" in body or b"\xed" in body:  # else there is no surrogate in it
+            document = _writable(document)
+        return document, fds
     except (ValueError, RecursionError) as error:
         close_all(fds)
         raise FrameError(f"not JSON: {error}") from error
     except FrameError:
         close_all(fds)
         raise
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"an integer of {len(digits)} digits")
+    return int(digits)
+
+
+def _writable(value: Any) -> Any:
+    """``value`` with question marks for lone surrogates, which no UTF-8 document can hold."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_writable(item) for item in value]
+    if isinstance(value, dict):
+        return {_writable(key): _writable(item) for key, item in value.items()}
+    return value
 
 
 def _exactly(sock: socket.socket, count: int, deadline: float | None, fds: list[int], descriptors: bool) -> bytes:
