@@ -57,7 +57,7 @@ def audit(campaign_id: int, killed: Counter[str]) -> list[str]:
 
     campaign = Campaign.objects.get(pk=campaign_id)
     faults = []
-    sequence = list(Event.objects.filter(stream=campaign.stream).order_by("seq").values_list("seq", flat=True))
+    sequence = list(Event.objects.filter(stream_id=campaign.stream).order_by("seq").values_list("seq", flat=True))
     if sequence != list(range(1, len(sequence) + 1)):
         faults.append(f"event numbers have gaps or repeats: {sequence}")
     results = list(EngineResult.objects.filter(campaign=campaign).order_by("seq").values_list("seq", flat=True))
@@ -73,7 +73,7 @@ def audit(campaign_id: int, killed: Counter[str]) -> list[str]:
     if campaign.state not in ENDED:
         faults.append(f"the campaign is {campaign.state}: {campaign.cause}")
     states = Counter(jobs.values_list("state", flat=True))
-    kinds = Counter(Event.objects.filter(stream__startswith="team:").values_list("kind", flat=True))
+    kinds = Counter(Event.objects.filter(stream_id__startswith="team:").values_list("kind", flat=True))
     print(f"killed {dict(killed)}; campaign {campaign.state} ({campaign.cause_code}); rounds {len(numbers)}; "
           f"events {len(sequence)}; jobs {dict(states)}; attempts {sorted(jobs.values_list('attempt', flat=True))}; "
           f"worker.down {kinds['worker.down']}, worker.up {kinds['worker.up']}")
