@@ -73,7 +73,7 @@ def audit(campaign_id: int, killed: Counter[str]) -> list[str]:
     if campaign.state not in ENDED:
         faults.append(f"the campaign is {campaign.state}: {campaign.cause}")
     states = Counter(jobs.values_list("state", flat=True))
-    kinds = Counter(Event.objects.filter(stream_id__startswith="team:").values_list("kind", flat=True))
+    kinds = Counter(Event.objects.filter(stream__name__startswith="team:").values_list("kind", flat=True))
     print(f"killed {dict(killed)}; campaign {campaign.state} ({campaign.cause_code}); rounds {len(numbers)}; "
           f"events {len(sequence)}; jobs {dict(states)}; attempts {sorted(jobs.values_list('attempt', flat=True))}; "
           f"worker.down {kinds['worker.down']}, worker.up {kinds['worker.up']}")
