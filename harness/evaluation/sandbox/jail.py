@@ -14,7 +14,7 @@ from harness.evaluation.sandbox import linux
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 TMP = "/private-tmp"
-"""A candidate's own folder inside the jail. Not ``/tmp``: Python itself may live below that, and a mount would hide it."""
+"""A candidate's own folder in the jail. Not ``/tmp``: Python itself may live below, and a mount would hide it."""
 READ_ONLY = linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID
 
 
