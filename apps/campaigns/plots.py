@@ -236,7 +236,12 @@ def comparison(series: Sequence[tuple[str, Sequence[tuple[int, float]]]]) -> Fig
     return {
         "data": data,
         "layout": layout(
-            {"title": {"text": "round"}, "showgrid": False, "dtick": 1 if last <= 25 else 5},
+            {
+                "title": {"text": "round"},
+                "showgrid": False,
+                "dtick": 1 if last <= 25 else 5,
+                "range": [-0.03 * last, last * 1.01],
+            },
             {"ticksuffix": "×"},
             right=160,
             annotations=labels,

@@ -159,3 +159,16 @@ def age_seconds(at: datetime | None, now: datetime | None = None) -> float | Non
     if at is None:
         return None
     return max(0.0, ((now or datetime.now(UTC)) - at).total_seconds())
+
+
+UNITS = {"_s": duration, "_us": microseconds, "_bytes": size, "_gbps": gigabytes_per_second}
+
+
+def measured(name: str, value: object) -> str:
+    """A named fact as words, its unit taken from the end of the name: ``first_call_s`` is ``first call 1.8 s``."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return f"{name} {value}"
+    for suffix, write in UNITS.items():
+        if name.endswith(suffix):
+            return f"{name.removesuffix(suffix).replace('_', ' ')} {write(value)}"
+    return f"{name.replace('_', ' ')} {decimal(value, 0 if float(value).is_integer() else 2)}"

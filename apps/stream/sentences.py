@@ -65,8 +65,13 @@ def _review(word: str) -> Callable[[Data], str]:
     return build
 
 
+DECISIONS = {"approve": "approved", "request_changes": "sent back with changes requested", "reject": "rejected",
+             "veto": "vetoed"}
+
+
 def _decided(data: Data) -> str:
-    return _review(str(data.get("decision", data.get("kind", "decided"))).replace("_", " "))(
+    kind = str(data.get("decision", data.get("kind", "decided")))
+    return _review(DECISIONS.get(kind, kind.replace("_", " ")))(
         {key: value for key, value in data.items() if key in ("request", "review", "by", "person", "actor")})
 
 

@@ -141,9 +141,9 @@ def rounds_without_gain(campaign: Campaign, rounds: list[Round]) -> dict[str, An
         count += one.comparison in ("slower", "cannot_tell")
     asks_after = campaign.goal.get("stop", {}).get("plateau_rounds", 3)
     if campaign.state in CAMPAIGN_ENDED:
-        says = f"in a row when the campaign {campaign.state}" if count else "the last conclusive round was a gain"
+        says = f"in a row when the campaign {campaign.state}" if count else "the last measured round was a gain"
     elif campaign.state == CampaignState.PLATEAU:
-        says = "conclusive ones in a row; it asks you"
+        says = "in a row; it asks you now"
     elif count < asks_after:
         says = f"in a row; it asks you after {asks_after}"
     else:

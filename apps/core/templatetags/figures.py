@@ -107,3 +107,15 @@ def sentence(text: object) -> SafeString:
 def spaced(value: object) -> str:
     """An identifier as words: underscores become spaces."""
     return str(value).replace("_", " ")
+
+
+@register.filter
+def measured(name: object, value: object) -> str:
+    """A named fact with its value and unit."""
+    return figures.measured(str(name), value)
+
+
+@register.filter
+def origin(source: object) -> str:
+    """Where a kernel came from: ``campaign:3`` is C-3."""
+    return str(source).replace("campaign:", "C-").replace("_", " ")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from apps.campaigns.models import Round
 from apps.kernels.screens.verdicts import over
 from apps.reviews import gate, policies
 from apps.reviews.models import Decision, ReviewRequest
@@ -24,6 +25,7 @@ class InboxRow:
     approvals: int
     needed: int
     why: str
+    change: str
 
     @property
     def needed_text(self) -> str:
@@ -33,7 +35,7 @@ class InboxRow:
     @property
     def title(self) -> str:
         """What the change is, from the round that made it."""
-        return self.request.opened_because or f"kernel {self.request.kernel.short}"
+        return self.change or f"kernel {self.request.kernel.short}"
 
 
 def row_of(request: ReviewRequest, user: User) -> InboxRow:
@@ -50,7 +52,14 @@ def row_of(request: ReviewRequest, user: User) -> InboxRow:
         len(counted),
         needed,
         why_now(request, user, counted, needed),
+        change_of(request),
     )
+
+
+def change_of(request: ReviewRequest) -> str:
+    """What the round that made the kernel says it changed; empty for a kernel from elsewhere."""
+    made = Round.objects.filter(campaign=request.campaign_id, kernel=request.kernel_id).exclude(change_summary="")
+    return made.values_list("change_summary", flat=True).first() or ""
 
 
 def why_now(request: ReviewRequest, user: User, counted: list[Decision], needed: int) -> str:

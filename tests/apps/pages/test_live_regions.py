@@ -21,10 +21,13 @@ from apps.campaigns.models import Job, Round
 from apps.campaigns.screens.detail import rounds_without_gain
 from apps.campaigns.screens.rounds import rounds_with_verdicts
 from apps.campaigns.screens.stepper import stepper_of
+from apps.core import figures
 from apps.leaderboards.selectors import board
+from apps.reviews.models import ReviewRequest
 from apps.reviews.selectors import inbox_for, promotions_blocked, spot_checks_for
 from apps.reviews.services import review_open
 from apps.reviews.waiting import waiting_count
+from apps.stream.sentences import sentence
 
 
 def part(client: Client, world: World, name: str) -> str:
@@ -149,3 +152,32 @@ def test_a_board_leaves_the_documents_unread(world: World) -> None:
     assert any(row.ratio for row in shown.rows) and any(row.noise is not None for row in shown.rows)
     read = [query["sql"] for query in asked.captured_queries]
     assert not [sql for sql in read if ' "kernels_verdict"."document"' in sql]  # in "(" it is asked for one fact
+
+
+def test_lists_of_requests_say_what_changed_and_why_it_is_not_my_turn(
+    world: World, request_row: ReviewRequest, sign_in: Callable[..., Client]
+) -> None:
+    made = Round.objects.get(campaign=world.campaign, kernel=request_row.kernel)
+    assert made.change_summary
+    text = unescape(sign_in(world.ada).get("/reviews/").content.decode())
+    assert made.change_summary in text and "Why not you now" in text and "0 to 0 of 0" not in text
+
+
+def test_home_without_an_active_campaign_says_where_they_went(world: World, sign_in: Callable[..., Client]) -> None:
+    client = sign_in(world.ada)
+    client.post(f"/campaigns/{world.campaign.pk}/do/stop/", {"reason": "enough"})
+    text = client.get("/").content.decode()
+    assert "No campaign is active" in text and "No campaign here yet" not in text
+
+
+def test_decisions_read_as_sentences() -> None:
+    said = sentence("review.decided", {"request": 3, "kind": "approve", "by": "Rosa"})
+    assert said == "R-3 approved by Rosa."
+    assert "changes requested" in sentence("review.decided", {"request": 3, "kind": "request_changes", "by": "Rosa"})
+
+
+def test_named_facts_carry_their_unit() -> None:
+    assert figures.measured("first_call_s", 1.7647715520005323) == f"first call 1.8{figures.NARROW}s"
+    assert figures.measured("overhead_us", 114.540014) == f"overhead 114.5{figures.NARROW}µs"
+    assert figures.measured("screening_ratio", 2.08044786) == "screening ratio 2.08"
+    assert figures.measured("llvmlite", "0.50.0") == "llvmlite 0.50.0"
