@@ -4,6 +4,7 @@
    table beside each plot is the same data and stays readable without this file. */
 (() => {
   "use strict";
+  const NARROW = 480;
   const reduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const zoom = new WeakMap();                                  // what the reader zoomed to survives a refresh
   const drawn = new WeakMap();                                 // the figure and theme that each host shows
@@ -51,6 +52,16 @@
     tickcolor: colour("--line-strong"), automargin: true, ...given,
   });
 
+  /* On a phone there is no room beside the plot: labels of lines stand on their line, at its end. */
+  const inside = (layout) => {
+    layout.margin = { ...layout.margin, r: 12 };
+    layout.annotations = layout.annotations?.map((label) => {
+      if (label.xref !== "paper" || label.x !== 1) return label;
+      if (label.yref === "paper") return { ...label, x: 0 };                // what lies beyond the plot: its upper left
+      return { ...label, xanchor: "right", xshift: 0, yanchor: "bottom" };
+    });
+  };
+
   const draw = async (host) => {
     if (!host.dataset.figure) return;
     const Plotly = await load();
@@ -61,6 +72,7 @@
     const layout = { ...base(), ...figure.layout };
     for (const key of Object.keys(layout)) if (/^[xy]axis\d*$/.test(key)) layout[key] = axis(layout[key]);
     for (const [key, range] of Object.entries(zoom.get(host) ?? {})) layout[key] = { ...layout[key], range };
+    if (host.clientWidth < NARROW) inside(layout);
     let canvas = host.querySelector(".chart-canvas");
     const fresh = !canvas;
     if (fresh) { canvas = document.createElement("div"); canvas.className = "chart-canvas"; host.append(canvas); }

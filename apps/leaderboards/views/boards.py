@@ -59,7 +59,7 @@ def board_page(request: HttpRequest, operator: str) -> HttpResponse:
             "unranked": unranked,
             "ranked_count": sum(row.rank is not None for row in board.rows),
             "figure": to_json(
-                plots.dots([dot_of(row) for row in rows if row.ratio is not None], "speed-up over the baseline")
+                plots.dots([dot_of(row) for row in rows if row.ratio is not None], "over the baseline")
             ),
         },
     )
