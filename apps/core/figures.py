@@ -8,6 +8,7 @@ changes as fractions.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 NARROW = "\u202f"
@@ -161,7 +162,9 @@ def age_seconds(at: datetime | None, now: datetime | None = None) -> float | Non
     return max(0.0, ((now or datetime.now(UTC)) - at).total_seconds())
 
 
-UNITS = {"_s": duration, "_us": microseconds, "_bytes": size, "_gbps": gigabytes_per_second}
+UNITS: dict[str, Callable[[float], str]] = {
+    "_s": duration, "_us": microseconds, "_bytes": size, "_gbps": gigabytes_per_second,
+}
 
 
 def measured(name: str, value: object) -> str:
