@@ -48,7 +48,19 @@ def test_times_below_the_floor(least_us, refused, flagged):
 @pytest.mark.parametrize(("claim", "flagged"), [(1.0, False), (0.9, False), (0.5, True)])
 def test_a_process_whose_clock_disagrees_is_flagged(claim, flagged):
     record = Record()
-    record.shapes["s"].claims = [claim] * 5
+    record.shapes["s"].claims["candidate"] = [claim] * 5
+    work = {"s": Work(1000, 1000, 1e-6, 1e-6)}
+    assert bool(suspicious(timing((100.0,) * 4, work["s"]), work, record)) is flagged
+
+
+@pytest.mark.parametrize(("mine", "other", "flagged"), [
+    (0.75, 0.94, False), (0.75, 1.0, True), (0.95, 0.95, False), (0.2, 0.9, True), (1.5, 1.0, True),
+])
+def test_processes_that_all_wake_late_are_no_lead(mine, other, flagged):
+    record = Record()
+    for side, claim, us in ((CANDIDATE, mine, 100.0), ("baseline", other, 400.0)):
+        record.shapes["s"].claims[side] = [claim] * 5
+        record.shapes["s"].rounds[side] = [(us, us)] * 5
     work = {"s": Work(1000, 1000, 1e-6, 1e-6)}
     assert bool(suspicious(timing((100.0,) * 4, work["s"]), work, record)) is flagged
 

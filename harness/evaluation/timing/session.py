@@ -45,12 +45,12 @@ SHARED_SWITCHES = 2
 
 @dataclass
 class ShapeRecord:
-    """Microseconds per call of one shape: per side, one list per round; ``claims`` are the worker's own over ours."""
+    """Microseconds per call of one shape: per side, one list per round; ``claims``: a process's own clock over ours."""
 
     rounds: dict[str, list[tuple[float, ...]]] = field(default_factory=lambda: defaultdict(list))
     hot: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     cold: list[float] = field(default_factory=list)
-    claims: list[float] = field(default_factory=list)
+    claims: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
 
 @dataclass
@@ -169,11 +169,10 @@ class Session:
                     seconds, claim = self._per_call(sides[name], ring, slots)
                 taken.take(name)
                 samples[name].append(seconds * 1e6)
-                if name == CANDIDATE:
-                    if claim is not None:
-                        record.claims.append(claim / seconds)
-                    if sweep == verified:
-                        self._verify(ring[self._random.choice(slots)], point)
+                if claim is not None:
+                    record.claims[name].append(claim / seconds)
+                if name == CANDIDATE and sweep == verified:
+                    self._verify(ring[self._random.choice(slots)], point)
             other = next((name for name in sides if name != CANDIDATE), None)
             if CANDIDATE in sides and other is not None and taken.wrong(CANDIDATE, other, self._relative):
                 raise self._caught(point)
@@ -246,7 +245,8 @@ def _merge(into: Record, other: Record) -> None:
         for name, hot in shape.hot.items():
             target.hot[name] += hot
         target.cold += shape.cold
-        target.claims += shape.claims
+        for name, claims in shape.claims.items():
+            target.claims[name] += claims
 
 
 @contextlib.contextmanager
