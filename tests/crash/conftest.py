@@ -30,10 +30,11 @@ class Site:
 
     def __init__(self, folder: Path, stage_s: float) -> None:
         self._folder = folder
+        self.held = folder / "held"  # the stage that a candidate's evaluation stays in while this file is there
         self._environment = os.environ | {
             "DJANGO_SETTINGS_MODULE": "kernelopt_site.settings.base", "KERNELOPT_VAR": str(folder),
             "KERNELOPT_SQLITE": str(connection.settings_dict["NAME"]), "KERNELOPT_EVALUATE_COMMAND": FAKE,
-            "HARNESS_FAKE_STAGE_S": str(stage_s), "KERNELOPT_DEMO": "0"}
+            "HARNESS_FAKE_STAGE_S": str(stage_s), "HARNESS_FAKE_HOLD": str(self.held), "KERNELOPT_DEMO": "0"}
         self.children: dict[str, subprocess.Popen[bytes]] = {}
         self.killed = 0
 

@@ -1,7 +1,9 @@
 """A quick stand-in for ``python -m harness evaluate --serve``: the right documents, invented times.
 
 A kernel's time follows from its digest, so every run of a campaign takes the same course. Each stage lasts
-``HARNESS_FAKE_STAGE_S`` seconds, so that a test can hit a process in any of them. Only tests run it.
+``HARNESS_FAKE_STAGE_S`` seconds, so that a test can hit a process in any of them; the stage whose name stands in the
+file ``HARNESS_FAKE_HOLD`` lasts for as long as the file is there (of candidates only, not of the baseline). Only tests
+run it.
 """
 
 from __future__ import annotations
@@ -88,6 +90,13 @@ def say(document: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def hold(stage: str, request: EvaluationRequest) -> None:
+    """Stay in ``stage`` while the test asks for it."""
+    path = Path(os.environ.get("HARNESS_FAKE_HOLD", ""))
+    while request.against and path.is_file() and path.read_text("utf-8") == stage:
+        time.sleep(0.01)
+
+
 def main() -> None:
     """Answer requests line by line."""
     pause = float(os.environ.get("HARNESS_FAKE_STAGE_S", "0.02"))
@@ -98,6 +107,7 @@ def main() -> None:
             for done in range(2):
                 say({"stage": stage, "done": done, "total": 2, "text": f"{stage} {done} of 2"})
                 time.sleep(pause / 2)
+            hold(stage, request)
         samples = samples_of(request)
         data, response = canonical_json(to_document(samples)), Path(asked["response"])
         response.with_name(response.name + ".samples.json").write_bytes(data)

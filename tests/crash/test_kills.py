@@ -83,10 +83,12 @@ def test_an_undisturbed_campaign_and_one_whose_engine_dies_after_every_step_end_
 def test_a_worker_killed_in_a_stage_is_replaced_and_the_round_measured_once(
     site: Site, begin: Callable[..., Campaign], stage: str
 ) -> None:
+    site.held.write_text(stage, "utf-8")
     campaign = begin(rounds=1)
     running = Job.objects.filter(campaign=campaign, round__number=1, state="leased")
     site.until(lambda: running.filter(progress__stage=stage).exists(), *BOTH)
     site.kill("evalworker")
+    site.held.unlink()
     site.until(_ended(campaign), *BOTH)
     _nothing_lost_nothing_twice(campaign)
     assert Job.objects.get(campaign=campaign, round__number=1).attempt == 2
