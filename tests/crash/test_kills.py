@@ -166,6 +166,7 @@ def test_a_campaign_stopped_by_a_person_takes_its_running_evaluation_along(
     site.until(running.exists, *BOTH)
     campaign_stop(campaign=Campaign.objects.get(pk=campaign.pk), person=person)
     assert not Job.objects.filter(campaign=campaign, state__in=["queued", "leased"]).exists()
+    site.held.unlink()
     other = begin(rounds=1)  # the worker is free for the next one, and nothing of the old one is recorded
     site.until(_ended(other), *BOTH)
     assert not Verdict.objects.filter(job__campaign=campaign, job__round__number=1).exists()
