@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections import defaultdict
 from collections.abc import Sequence
 
 import torch
 
+from harness.domain.errors import InfrastructureError
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Stage
 from harness.evaluation.judge.checking import check
@@ -69,11 +71,22 @@ class Renewal:
         self._draw = generator(seed, "renewal", *labels)
         most = max(math.prod(item.shape) for item in ring[0].lent)
         self._factors = torch.rand(most + SPARE, generator=self._draw) * (1 - LEAST_FACTOR) + LEAST_FACTOR
+        self._used: dict[int, set[int]] = defaultdict(set)  # starts that a slot had; chance alone would repeat some
 
     def renew(self, lendings: Sequence[Lending]) -> None:
         """Give every one of ``lendings`` contents that it never had; all workers must be frozen."""
         for lending in lendings:
-            lending.renew(self._factors, int(torch.randint(len(self._factors), (), generator=self._draw)))
+            lending.renew(self._factors, self._fresh_start(id(lending)))
+
+    def _fresh_start(self, slot: int) -> int:
+        used = self._used[slot]
+        if len(used) > SPARE // 2:  # drawing would take long; far beyond what a session asks for
+            raise InfrastructureError("A timing session asked for more new contents than one ring can give.")
+        start = int(torch.randint(SPARE, (), generator=self._draw))
+        while start in used:
+            start = int(torch.randint(SPARE, (), generator=self._draw))
+        used.add(start)
+        return start
 
 
 class Samples:

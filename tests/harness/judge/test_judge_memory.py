@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -158,6 +159,24 @@ def test_renewed_contents_differ_everywhere_and_the_judge_knows_them() -> None:
     for ring in rings:
         for lending in ring:
             lending.close()
+
+
+def test_a_slot_never_gets_the_same_contents_twice() -> None:
+    """By chance alone, 2,000 of 65,536 would repeat about thirty times."""
+
+    class Slot:
+        def __init__(self) -> None:
+            self.starts: list[int] = []
+            self.lent = [SimpleNamespace(shape=(4, 8))]
+
+        def renew(self, factors: torch.Tensor, start: int) -> None:
+            self.starts.append(start % (len(factors) - 32 + 1))
+
+    slots = [Slot(), Slot()]
+    renewal = Renewal(slots, 1)  # type: ignore[arg-type]
+    for _ in range(2000):
+        renewal.renew(slots)  # type: ignore[arg-type]
+    assert all(len(set(slot.starts)) == len(slot.starts) for slot in slots)
 
 
 def test_nobody_but_the_judge_can_write_a_renewable_input() -> None:
