@@ -1,4 +1,4 @@
-"""The compile process: IR texts in, registers, spills and shared bytes out. No candidate, no GPU, no torch.
+"""The compile process: IR texts in, binaries, registers, spills and shared bytes out. No candidate, no GPU, no torch.
 
 Started as ``python -I`` with this file's path, an empty environment and limits; it reads one JSON document
 from standard input and writes one to standard output, then it is gone. It imports nothing of the project.
@@ -6,6 +6,7 @@ from standard input and writes one to standard output, then it is gone. It impor
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -95,6 +96,8 @@ def _kernel(request: dict[str, Any], kernel: dict[str, Any], folder: Path, numbe
         "num_ctas": int(meta.num_ctas),
         "global_scratch_bytes": int(meta.global_scratch_size or 0),
         "binary": "sha256:" + hashlib.sha256(compiled.asm["cubin"]).hexdigest(),
+        "symbol": str(meta.name),
+        "cubin": base64.b64encode(compiled.asm["cubin"]).decode("ascii"),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -50,6 +51,8 @@ class KernelFacts:
     num_ctas: int = 1
     global_scratch_bytes: int = 0
     binary: str = ""
+    symbol: str = ""
+    cubin: bytes = field(default=b"", repr=False)
 
 
 @dataclass
@@ -125,7 +128,7 @@ def _facts(answer: dict[str, Any]) -> KernelFacts:
     for problem in ("refused", "infeasible", "error"):
         if problem in answer:
             return KernelFacts(problem, str(answer[problem]))
-    return KernelFacts(**answer)
+    return KernelFacts(**{**answer, "cubin": base64.b64decode(answer["cubin"])})
 
 
 _processes: dict[str, CompilerProcess] = {}

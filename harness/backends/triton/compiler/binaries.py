@@ -1,0 +1,36 @@
+"""The binaries of a plan's launches, as a launcher needs them; equal kernels are compiled once per process."""
+
+from __future__ import annotations
+
+from harness.backends.triton.compiler.compiled import CompileFailed
+from harness.backends.triton.compiler.process import CompilerProcess, KernelSource
+from harness.backends.triton.launcher.binary import Binary
+from harness.domain.plan import LaunchPlan
+
+
+def binaries_of(
+    plans: list[LaunchPlan], compiler: CompilerProcess, *, deadline_s: float = 60.0
+) -> list[tuple[Binary, ...]]:
+    """One binary per launch step of each plan, in order.
+
+    Raises:
+        CompileFailed: the first kernel that is refused or does not compile.
+        InfrastructureError: the compile process does not start.
+    """
+    launches = [[step["launch"] for step in plan.steps if "launch" in step] for plan in plans]
+    sources = [
+        KernelSource((plan.irs or {})[launch["ir"]], launch["kind"], dict(launch["options"]))
+        for plan, steps in zip(plans, launches, strict=True)
+        for launch in steps
+    ]
+    facts = iter(compiler.compile(sources, deadline_s=deadline_s))
+    result = []
+    for steps in launches:
+        row = []
+        for launch in steps:
+            found = next(facts)
+            if found.problem:
+                raise CompileFailed(found.problem, launch["function"], found.text)
+            row.append(Binary(found.symbol, found.cubin, found.num_warps, found.num_ctas, found.shared_bytes))
+        result.append(tuple(row))
+    return result
