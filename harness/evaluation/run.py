@@ -6,18 +6,28 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from harness.domain.plan import CompiledPlan, LaunchPlan
 from harness.domain.request import EvaluationRequest
 from harness.domain.samples import Samples
 from harness.domain.verdict import Correctness, Reason, Resources, TierResult, Timing
-from harness.domain.vocabulary import Comparison, Outcome, Role, Stage
+from harness.domain.vocabulary import Backend, Comparison, Outcome, Role, Stage
 from harness.evaluation.ports import WorkerOpener
 from harness.operators.base import OperatorSpec, Workload
 
 Progress = Callable[[Stage, int, int, str], None]
 """``progress(stage, done, total, sentence)``; called at most a few times a second."""
+
+
+class Place(StrEnum):
+    """Where a candidate runs while it is judged: a CPU kernel in its own process, Triton's interpreter on reduced
+    shapes, or a plan of it on the device of this host."""
+
+    NUMBA = "numba"
+    INTERPRETER = "interpreter"
+    DEVICE = "device"
 
 
 class Refused(Exception):
@@ -39,6 +49,7 @@ class Run:
     open_workers: Callable[[str], WorkerOpener]  # by sandbox mode
     progress: Progress
     target: str | None = None  # device a Triton plan is compiled for, e.g. "nvidia-h200"
+    device: str | None = None  # the GPU of this host that judges and times the candidate; None without one
     deadline: float = math.inf  # time.monotonic() at which the evaluation is over
     seed: int | None = None  # drawn by the judge after the candidate was imported
     judging: Any = None  # the judge's open session, from smoke to probes
@@ -57,6 +68,13 @@ class Run:
     suspicious: list[str] = field(default_factory=list)
     score: float | None = None
     clocks: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def place(self) -> Place:
+        """Where the candidate runs; case lists and probe sizes follow from it."""
+        if self.request.backend is Backend.NUMBA:
+            return Place.NUMBA
+        return Place.INTERPRETER if self.device is None else Place.DEVICE
 
     @property
     def source(self) -> str:
