@@ -8,7 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PlanBuffer:
-    """One allocation. ``bytes`` and ``align`` in bytes, ``strides`` in elements; kinds never alias."""
+    """One allocation. ``bytes`` and ``align`` in bytes, ``strides`` in elements; kinds never alias. The array of
+    ``shape`` and ``strides`` starts ``offset`` bytes into it (an argument's shift from an aligned address)."""
 
     id: int
     kind: str  # input | output | scratch | global_scratch
@@ -17,6 +18,7 @@ class PlanBuffer:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)

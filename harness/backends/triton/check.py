@@ -10,6 +10,8 @@ from harness.domain.plan import LaunchPlan
 
 MAX_STEPS = 256
 MAX_IR_BYTES = 4 << 20
+ITEM_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1,
+              "uint8": 1, "bool": 1}
 
 
 class PlanForged(Exception):
@@ -52,13 +54,20 @@ def _check_buffers(plan: LaunchPlan, arguments: list[dict[str, Any]]) -> None:
             raise PlanForged(f"buffer {position} is numbered {buffer.id} and has {buffer.bytes} bytes")
         if position < len(arguments):
             asked = arguments[position]
-            given = (buffer.kind, buffer.dtype, list(buffer.shape), list(buffer.strides))
-            if given != (asked["kind"], asked["dtype"], list(asked["shape"]), list(asked["strides"])):
+            given = (buffer.kind, buffer.dtype, list(buffer.shape), list(buffer.strides), buffer.offset, buffer.bytes)
+            if given != (asked["kind"], asked["dtype"], list(asked["shape"]), list(asked["strides"]), *_place(asked)):
                 raise PlanForged(f"buffer {position} is not the argument '{asked['name']}' that was given")
         elif buffer.kind not in ("scratch", "global_scratch"):
             raise PlanForged(f"buffer {position} claims to be an {buffer.kind}")
     if len(plan.buffers) < len(arguments):
         raise PlanForged("buffers of arguments are missing")
+
+
+def _place(argument: dict[str, Any]) -> tuple[int, int]:
+    """Bytes before the array and bytes of the whole buffer."""
+    item, offset, shape = ITEM_BYTES[argument["dtype"]], argument.get("offset", 0), argument["shape"]
+    span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, argument["strides"], strict=True))
+    return offset * item, (offset + span) * item
 
 
 def _check_step(plan: LaunchPlan, step: dict[str, Any]) -> None:

@@ -92,8 +92,15 @@ def _stand_in(session: Session, argument: Mapping[str, Any]) -> StandIn:
     span = offset + (1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0)
     whole = torch.empty(span, dtype=dtype, device="meta")
     inner = whole.as_strided(shape, strides, offset)
+    size = inner.element_size()
     buffer = session.allocate(
-        argument["kind"], argument["name"], span * inner.element_size(), tuple(shape), tuple(strides), argument["dtype"]
+        argument["kind"],
+        argument["name"],
+        span * size,
+        tuple(shape),
+        tuple(strides),
+        argument["dtype"],
+        offset * size,
     )
     return StandIn(buffer, inner, session.number)
 

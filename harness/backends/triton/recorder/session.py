@@ -13,6 +13,7 @@ BASE_ALIGNMENT = 512
 # Far from any size or stride a host computes with, so that an address passed as an integer is recognised.
 _ARENA = 0x5000_0000_0000_0000
 _ARENA_STEP = 0x0010_0000_0000_0000
+_ARENAS = 512  # used in turn; the last address stays a positive 64-bit integer
 _GUARD = 4096
 
 
@@ -33,6 +34,7 @@ class Buffer:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
+    offset: int = 0  # bytes from the start of the buffer to the array it was made for
 
     def document(self) -> dict[str, Any]:
         """The buffer as the plan document has it."""
@@ -44,6 +46,7 @@ class Buffer:
             "shape": list(self.shape),
             "strides": list(self.strides),
             "dtype": self.dtype,
+            "offset": self.offset,
         }
 
 
@@ -59,7 +62,7 @@ class Session:
     thread: int = field(default_factory=threading.get_ident)
 
     def __post_init__(self) -> None:
-        self._next = _ARENA + self.number * _ARENA_STEP
+        self._next = _ARENA + self.number % _ARENAS * _ARENA_STEP
 
     def refuse(self, code: str, text: str) -> NoReturn:
         """Note the refusal for good and raise it at the candidate."""
@@ -74,11 +77,18 @@ class Session:
             self.refuse("thread", "run() launched or allocated from a thread of its own. Launch from run() itself.")
 
     def allocate(
-        self, kind: str, name: str, size: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str
+        self,
+        kind: str,
+        name: str,
+        size: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: str,
+        offset: int = 0,
     ) -> Buffer:
-        """A new buffer of ``size`` bytes."""
+        """A new buffer of ``size`` bytes whose array starts ``offset`` bytes into it."""
         base = -(-self._next // 1024) * 1024 + BASE_ALIGNMENT  # aligned to 512 and to no more
-        buffer = Buffer(len(self.buffers), kind, name, size, base, shape, strides, dtype)
+        buffer = Buffer(len(self.buffers), kind, name, size, base, shape, strides, dtype, offset)
         self.buffers.append(buffer)
         self._next = base + size + _GUARD
         return buffer
@@ -113,7 +123,7 @@ class Session:
 
     def holds_address(self, value: int) -> bool:
         """Whether an integer lies where the invented addresses of any recorded call lie."""
-        return _ARENA <= value < _ARENA + 1024 * _ARENA_STEP
+        return _ARENA <= value < _ARENA + _ARENAS * _ARENA_STEP
 
 
 def candidate_line() -> int | None:
