@@ -27,9 +27,15 @@ def hardware_name() -> str:
     return f"cpu-{cpu.vendor}-{cpu.family}-{reserve().threads}t"
 
 
-def environment(backend: Backend) -> Environment:
-    """Where a verdict of ``backend`` is made here. Loads no compiler; versions come from package metadata."""
+def environment(backend: Backend, device: str | None = None) -> Environment:
+    """Where a verdict of ``backend`` is made here. Loads no compiler; versions come from package metadata.
+
+    ``device`` names the GPU that judged it (``nvidia-h200``): then class and fields name GPU and driver, and the class
+    is ``<device>/driver-<major>/<compiler>-<x.y>/eval-<version>``.
+    """
     packages = {name: version(name) for name in PACKAGES[backend]}
+    if device is not None:
+        return _on_device(backend, device, packages)
     system = f"linux-{platform.release().partition('.')[0]}"
     compiler = PACKAGES[backend][0]
     short = ".".join(packages[compiler].split(".")[:2])
@@ -37,6 +43,20 @@ def environment(backend: Backend) -> Environment:
     return Environment(
         class_=f"{device}/{system}/{compiler}-{short}/eval-{EVALUATOR_VERSION}",
         cpu=detect_cpu().model, gpu=None, driver=None, python=platform.python_version(), packages=packages,
+    )
+
+
+def _on_device(backend: Backend, device: str, packages: dict[str, str]) -> Environment:
+    from harness.hardware.gpu import card
+
+    found = card()
+    driver = found.driver if found else ""
+    compiler = PACKAGES[backend][0]
+    short = ".".join(packages[compiler].split(".")[:2])
+    return Environment(
+        class_=f"{device}/driver-{driver.partition('.')[0] or 'unknown'}/{compiler}-{short}/eval-{EVALUATOR_VERSION}",
+        cpu=detect_cpu().model, gpu=found.title if found else None, driver=driver or None,
+        python=platform.python_version(), packages=packages,
     )
 
 
