@@ -32,10 +32,10 @@ def abi() -> int:
         return 0
 
 
-def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
+def restrict(readable: Sequence[str], writable: Sequence[str], executable: Sequence[str] = ()) -> None:
     """Confine this process: read below ``readable``, everything but execution below ``writable``, nothing else.
 
-    No path may be executed. Paths that do not exist are skipped.
+    Only ``executable`` may be read and executed (none by default). Paths that do not exist are skipped.
 
     Raises:
         OSError: the kernel has no Landlock or refuses the ruleset.
@@ -48,7 +48,10 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = linux.syscall(CREATE, attributes, size, 0)
     try:
-        for paths, access in ((readable, READ_FILE | READ_DIR), (writable, everything & ~EXECUTE)):
+        for paths, access in (
+            (readable, READ_FILE | READ_DIR), (executable, READ_FILE | READ_DIR | EXECUTE),
+            (writable, everything & ~EXECUTE),
+        ):
             for path in paths:
                 _allow(ruleset, path, access & everything)
         linux.syscall(RESTRICT, ruleset, 0)

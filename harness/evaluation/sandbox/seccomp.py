@@ -10,6 +10,7 @@ import ctypes
 import errno
 import platform
 import struct
+from collections.abc import Collection
 
 from harness.evaluation.sandbox import linux
 
@@ -33,6 +34,8 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),  # outlive their process
     "execve": (59, 221), "execveat": (322, 281),
 }
+LEAVING = {"setsid": (112, 157), "setpgid": (109, 154)}
+"""Ways out of a process group: refused where the group is what gets killed."""
 CLONE = {"x86_64": 56, "aarch64": 220}
 CLONE3 = 435
 NAMESPACES = 0x7E020000 | 0x00000080  # every CLONE_NEW* flag, CLONE_NEWTIME included
@@ -45,10 +48,16 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
 
-def program(machine: str) -> bytes:
-    """The filter for ``machine`` as BPF instructions (``struct sock_filter`` array)."""
+def program(machine: str, *, allowed: Collection[str] = (), one_group: bool = False) -> bytes:
+    """The filter for ``machine`` as BPF instructions (``struct sock_filter`` array).
+
+    ``allowed`` names calls of ``DENIED`` to let through; ``one_group`` also refuses ``LEAVING``.
+    """
     column = list(ARCHITECTURES).index(machine)
-    numbers = [number for pair in DENIED.values() if (number := pair[column]) is not None]
+    denied_calls = {**DENIED, **LEAVING} if one_group else DENIED
+    numbers = [
+        number for name, pair in denied_calls.items() if name not in allowed and (number := pair[column]) is not None
+    ]
     denied = RETURN, 0, 0, ERRNO | errno.EPERM
     code = [(LD_WORD, 0, 0, 4), (JUMP_EQUAL, 1, 0, ARCHITECTURES[machine]), (RETURN, 0, 0, KILL), (LD_WORD, 0, 0, 0)]
     if machine == "x86_64":  # the x32 numbering would slip past the list
@@ -62,8 +71,8 @@ def program(machine: str) -> bytes:
     return b"".join(struct.pack("<HBBI", *instruction) for instruction in code)
 
 
-def install() -> None:
-    """Put the filter on this process for good. Needs ``no_new_privs``.
+def install(*, allowed: Collection[str] = (), one_group: bool = False) -> None:
+    """Put the filter on this process for good; the options are those of ``program``. Needs ``no_new_privs``.
 
     Raises:
         OSError: the kernel or the architecture has no seccomp filter.
@@ -71,7 +80,7 @@ def install() -> None:
     machine = platform.machine()
     if machine not in ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no system-call list for {machine}")
-    code = program(machine)
+    code = program(machine, allowed=allowed, one_group=one_group)
     buffer = ctypes.create_string_buffer(code, len(code))
     filled = _Program(len(code) // 8, ctypes.addressof(buffer))
     linux.prctl(linux.PR_SET_SECCOMP, 2, ctypes.addressof(filled))
