@@ -21,8 +21,12 @@ class PairedRound:
 class ShapeSamples:
     """All rounds of one shape: ``versus`` by role, and the A/A control of the same session.
 
-    ``cold`` and ``first_call`` are the candidate's; ``hot`` (back to back on one slot) and ``first_calls`` (import,
+    ``cold`` and ``first_call`` are the candidate's; ``hot`` (contents that nobody saw before, in warm caches),
+    ``repeated`` (calls on contents that the kernel had met: no figure, only a lead) and ``first_calls`` (import,
     compilation and first call of a fresh process) hold samples by side: ``candidate`` and the roles.
+
+    Per round, for the plots: ``speed`` of a CPU's clock as a share of the fastest one that the session saw, ``mhz`` of a
+    GPU's, and ``disturbed``, a sentence where something disturbed the round and it could not be repeated (else empty).
     """
 
     shape: str
@@ -33,6 +37,10 @@ class ShapeSamples:
     first_call: float | None = None
     hot: dict[str, tuple[float, ...]] = field(default_factory=dict)
     first_calls: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    repeated: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    speed: tuple[float, ...] = ()
+    mhz: tuple[float | None, ...] = ()
+    disturbed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
