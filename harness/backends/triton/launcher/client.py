@@ -6,21 +6,14 @@ disposable. A fault of a kernel ends it (``DeviceFault.dead``); the caller close
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from harness.backends.triton.launcher.binary import Binary
+from harness.backends.triton.launcher.refused import PlanRefused
 from harness.backends.triton.launcher.requests import CallOutcome, DeviceInfo, RoundRequest, RoundResult
 from harness.domain.plan import LaunchPlan
 from harness.evaluation.ports import Lent
-
-
-class PlanRefused(Exception):
-    """A plan that the launcher will not run: ``unsupported`` (with the feature's name) or forged."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code, self.text = code, text
 
 
 class DeviceFault(Exception):
@@ -46,7 +39,9 @@ class Device(Protocol):
         """
         ...
 
-    def call(self, handle: int, lent: Sequence[Lent], *, drop: int | None = None, timeout_s: float = 10.0) -> CallOutcome:
+    def call(
+        self, handle: int, lent: Sequence[Lent], *, drop: int | None = None, timeout_s: float = 10.0
+    ) -> CallOutcome:
         """Upload the memory files whole (guard bands included), run the plan once, download every file of an output.
 
         Scratch is poisoned. ``drop`` leaves one launch out (its number among the launches).
@@ -72,3 +67,10 @@ class Device(Protocol):
     def close(self) -> None:
         """Kill the process; idempotent."""
         ...
+
+    def roofs(self) -> Mapping[str, float]:
+        """Measured ``copy`` (bytes read plus written) and ``read`` rates of the device's memory, bytes per second."""
+        ...
+
+
+__all__ = ["Device", "DeviceFault", "PlanRefused"]

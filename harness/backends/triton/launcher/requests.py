@@ -68,9 +68,11 @@ class RoundRequest:
     ``arrays`` are the base contents of one call in signature order (inputs with their contents, outputs for their size
     alone). ``renewed`` names the inputs that change per call; the others are uploaded once. ``factors`` is a memory
     file of ``factor_count`` float32 values; a slot's inputs take consecutive stretches of it in signature order,
-    starting anew modulo ``factor_count - elements + 1`` as ``Lending.renew`` does. ``sides`` maps names to plans that
-    were loaded. ``spacer`` bytes are allocated first, so that rounds differ in placement. ``slope`` asks for wall-clock
-    seconds of that many and of four times as many back-to-back calls of every side (0: none).
+    starting anew modulo ``factor_count - elements + 1`` as ``Lending.renew`` does; a table shorter than an input is
+    repeated (element i takes ``factors[(start + i) % factor_count]``), so that a million factors serve any array.
+    ``sides`` maps names to plans that were loaded. ``spacer`` bytes are allocated first, so that rounds differ in
+    placement. ``slope`` asks for wall-clock seconds of that many and of four times as many back-to-back passes through
+    the whole ring, for every side (0: none).
     """
 
     arrays: tuple[Lent, ...]

@@ -1,0 +1,123 @@
+"""One call of a plan on the judge's memory files: up, run, down."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from ctypes import c_void_p
+from typing import Any
+
+from harness.backends.triton.launcher.arena import ALIGN, Arena, Block
+from harness.backends.triton.launcher.driver import Cuda
+from harness.backends.triton.launcher.graphs import Graph, Loaded, Program
+from harness.backends.triton.launcher.refused import PlanRefused
+
+
+def call(cuda: Cuda, arena: Arena, stream: c_void_p, loaded: Loaded, arrays: list[dict[str, Any]], fds: list[int], *,
+         drop: int | None, poison: int, exact: bool) -> dict[str, Any]:
+    """Run ``loaded`` once as a graph; the answer document.
+
+    ``arrays`` describe the memory files ``fds``, as ``ports.Lent`` does. Files go up whole, guard bands included, and
+    those of outputs come back whole. With ``exact`` (under a sanitizer) only the arrays themselves do, outputs and
+    scratch stay as the allocator left them, and nothing follows the array.
+
+    Raises:
+        PlanRefused: the arrays are not those of the plan.
+        CudaError: a kernel failed.
+    """
+    check_arrays(loaded, arrays)
+    began = time.monotonic()
+    with ExitStack() as files:
+        views = [files.enter_context(_mapped(fd, array)) for fd, array in zip(fds, arrays, strict=True)]
+        windows = [_window(array, exact) for array in arrays]
+        blocks = [arena.allocate(count) for _, count in windows]
+        addresses = [block.address + _base(array) - start
+                     for block, array, (start, _) in zip(blocks, arrays, windows, strict=True)]
+        for view, array, block, (start, count) in zip(views, arrays, blocks, windows, strict=True):
+            if array["kind"] == "input" or not exact:
+                cuda.upload(block.address, view + start, count)
+        scratch = scratch_blocks(arena, loaded)
+        if not exact:
+            poison_blocks(cuda, stream, scratch, poison)
+        program = Program(cuda, loaded, addresses + [block.address for block in scratch], drop)
+        graph = Graph(cuda, stream, [program])
+        graph.launch(stream)
+        cuda.wait(stream)
+        graph.close()
+        changed = []
+        for view, array, block, (start, count) in zip(views, arrays, blocks, windows, strict=True):
+            if array["kind"] == "output":
+                cuda.download(view + start, block.address, count)
+            elif _differs(cuda, view + start, block.address, count):
+                changed.append(array["name"])
+        arena.free([*blocks, *scratch])
+    return {"changed": changed, "seconds": time.monotonic() - began}
+
+
+def check_arrays(loaded: Loaded, arrays: list[dict[str, Any]]) -> None:
+    """The arrays have to be those that the plan was recorded for: kind, dtype, shape, strides, residue of the address.
+
+    Raises:
+        PlanRefused: with the first that is not.
+    """
+    buffers = [buffer for buffer in loaded.plan.buffers if buffer.kind in ("input", "output")]
+    if len(buffers) != len(arrays):
+        raise PlanRefused("arguments", f"The plan has {len(buffers)} arguments, {len(arrays)} were lent.")
+    for buffer, array in zip(buffers, arrays, strict=True):
+        given = (array["kind"], array["dtype"], tuple(array["shape"]), tuple(array["strides"]))
+        if given != (buffer.kind, buffer.dtype, tuple(buffer.shape), tuple(buffer.strides)):
+            raise PlanRefused("arguments", f"Argument '{array['name']}' is not the one of the recording.")
+        if array["nbytes"] - _base(array) < buffer.bytes:
+            raise PlanRefused("arguments", f"Argument '{array['name']}' has less than {buffer.bytes} bytes.")
+
+
+def scratch_blocks(arena: Arena, loaded: Loaded) -> list[Block]:
+    """A block of its own for every scratch buffer, in the plan's order."""
+    return [arena.allocate(loaded.plan.buffers[number].bytes) for number in loaded.scratch]
+
+
+def poison_blocks(cuda: Cuda, stream: c_void_p, blocks: list[Block], pattern: int) -> None:
+    """Nothing remembered in scratch survives this."""
+    for block in blocks:
+        cuda.fill16(block.address, pattern, block.mapped or block.nbytes & ~1, stream)
+
+
+def _base(array: dict[str, Any]) -> int:
+    """Start of the plan's buffer in the file: the array's own offset rounded down to the recorded alignment."""
+    return int(array["offset"]) // ALIGN * ALIGN
+
+
+def _window(array: dict[str, Any], exact: bool) -> tuple[int, int]:
+    """Which bytes of the file go to the device: (start, count)."""
+    if not exact:
+        return 0, int(array["nbytes"])
+    width = {"float32": 4, "int32": 4, "int64": 8}.get(array["dtype"], 2)
+    span = 1 + sum((size - 1) * stride for size, stride in zip(array["shape"], array["strides"], strict=True))
+    return _base(array), int(array["offset"]) - _base(array) + span * width
+
+
+@contextmanager
+def _mapped(fd: int, array: dict[str, Any]) -> Iterator[int]:
+    """The address of a memory file in this process."""
+    if array["kind"] == "input":
+        memory = mmap.mmap(fd, array["nbytes"], flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    else:
+        memory = mmap.mmap(fd, array["nbytes"])
+    os.close(fd)
+    anchor = ctypes.c_char.from_buffer(memory)
+    try:
+        yield ctypes.addressof(anchor)
+    finally:
+        del anchor
+        memory.close()
+
+
+def _differs(cuda: Cuda, host: int, address: int, count: int) -> bool:
+    """Whether device memory is no longer what was uploaded."""
+    now = (ctypes.c_char * count)()
+    cuda.download(now, address, count)
+    return bytes(now) != ctypes.string_at(host, count)

@@ -1,0 +1,148 @@
+"""The launcher's own device code, as PTX that the driver compiles when it starts.
+
+``renew_*``: new contents for a ring slot, ``target[i] = round(base[i] * factors[(start + i) % count])``, the product in
+float32 and one rounding to nearest even. ``fingerprint``: a sum over 16-byte words that any changed bit changes (it
+also measures the read roof). ``stamp``: wall nanoseconds, multiprocessor cycles and multiprocessor number. ``health``:
+a pattern that a healthy device writes right.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_uint, c_ulonglong, c_void_p
+
+from harness.backends.triton.launcher.driver import Cuda
+
+THREADS = 256
+MOST_BLOCKS = 132 * 16
+
+_HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
+
+_RENEW = """
+.visible .entry renew_{name}(.param .u64 target, .param .u64 base, .param .u64 factors, .param .u64 elements,
+                             .param .u64 start, .param .u64 count)
+{{
+    .reg .pred %p<3>; .reg .b16 %h<3>; .reg .b32 %r<8>; .reg .f32 %f<4>; .reg .b64 %d<20>;
+    ld.param.u64 %d0, [target]; ld.param.u64 %d1, [base]; ld.param.u64 %d2, [factors];
+    ld.param.u64 %d3, [elements]; ld.param.u64 %d4, [start]; ld.param.u64 %d5, [count];
+    mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mov.u32 %r3, %nctaid.x;
+    mul.wide.u32 %d6, %r0, %r1; cvt.u64.u32 %d7, %r2; add.u64 %d6, %d6, %d7;
+    mul.wide.u32 %d8, %r1, %r3;
+    add.u64 %d9, %d4, %d6; rem.u64 %d9, %d9, %d5; rem.u64 %d10, %d8, %d5;
+LOOP:
+    setp.ge.u64 %p0, %d6, %d3;
+    @%p0 bra DONE;
+    shl.b64 %d11, %d9, 2; add.u64 %d11, %d2, %d11; ld.global.f32 %f0, [%d11];
+    shl.b64 %d12, %d6, {shift}; add.u64 %d13, %d1, %d12; add.u64 %d14, %d0, %d12;
+    {load}
+    mul.rn.f32 %f2, %f1, %f0;
+    {store}
+    add.u64 %d6, %d6, %d8; add.u64 %d9, %d9, %d10;
+    setp.ge.u64 %p1, %d9, %d5;
+    @%p1 sub.u64 %d9, %d9, %d5;
+    bra LOOP;
+DONE:
+    ret;
+}}
+"""
+_DTYPES = {
+    "float32": (2, "ld.global.f32 %f1, [%d13];", "st.global.f32 [%d14], %f2;"),
+    "float16": (1, "ld.global.b16 %h0, [%d13]; cvt.f32.f16 %f1, %h0;",
+                "cvt.rn.f16.f32 %h1, %f2; st.global.b16 [%d14], %h1;"),
+    "bfloat16": (1, "ld.global.u16 %r4, [%d13]; shl.b32 %r4, %r4, 16; mov.b32 %f1, %r4;",
+                 "cvt.rn.bf16.f32 %h1, %f2; st.global.b16 [%d14], %h1;"),
+}
+_OTHERS = """
+.visible .entry fingerprint(.param .u64 data, .param .u64 words, .param .u64 sum)
+{
+    .reg .pred %p<2>; .reg .b32 %r<12>; .reg .b64 %d<20>;
+    ld.param.u64 %d0, [data]; ld.param.u64 %d1, [words]; ld.param.u64 %d2, [sum];
+    mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mov.u32 %r3, %nctaid.x;
+    mul.wide.u32 %d3, %r0, %r1; cvt.u64.u32 %d4, %r2; add.u64 %d3, %d3, %d4;
+    mul.wide.u32 %d5, %r1, %r3;
+    mov.u64 %d6, 0;
+LOOP:
+    setp.ge.u64 %p0, %d3, %d1;
+    @%p0 bra DONE;
+    shl.b64 %d7, %d3, 4; add.u64 %d7, %d0, %d7;
+    ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%d7];
+    mov.b64 %d8, {%r4, %r5}; mov.b64 %d9, {%r6, %r7};
+    mul.lo.u64 %d9, %d9, 0x9E3779B97F4A7C15; xor.b64 %d8, %d8, %d9;
+    add.u64 %d10, %d3, 0x632BE59BD9B4E019; mul.lo.u64 %d10, %d10, 0xD6E8FEB86659FD93;
+    xor.b64 %d8, %d8, %d10; mul.lo.u64 %d8, %d8, 0xFF51AFD7ED558CCD;
+    shr.u64 %d11, %d8, 33; xor.b64 %d8, %d8, %d11;
+    add.u64 %d6, %d6, %d8; add.u64 %d3, %d3, %d5;
+    bra LOOP;
+DONE:
+    atom.global.add.u64 %d12, [%d2], %d6;
+    ret;
+}
+
+.visible .entry stamp(.param .u64 where)
+{
+    .reg .b32 %r<2>; .reg .b64 %d<5>;
+    ld.param.u64 %d0, [where];
+    mov.u64 %d1, %globaltimer; mov.u64 %d2, %clock64; mov.u32 %r0, %smid; cvt.u64.u32 %d3, %r0;
+    st.global.u64 [%d0], %d1; st.global.u64 [%d0+8], %d2; st.global.u64 [%d0+16], %d3;
+    ret;
+}
+
+.visible .entry health(.param .u64 where, .param .u64 key)
+{
+    .reg .b32 %r<4>; .reg .b64 %d<6>;
+    ld.param.u64 %d0, [where]; ld.param.u64 %d1, [key];
+    mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x;
+    mul.wide.u32 %d2, %r0, %r1; cvt.u64.u32 %d3, %r2; add.u64 %d2, %d2, %d3;
+    mad.lo.u64 %d4, %d2, 0x9E3779B97F4A7C15, %d1;
+    shl.b64 %d2, %d2, 3; add.u64 %d2, %d0, %d2; st.global.u64 [%d2], %d4;
+    ret;
+}
+"""
+
+
+def ptx() -> str:
+    """The whole module."""
+    renewals = [
+        _RENEW.format(name=name, shift=shift, load=load, store=store).replace("LOOP", f"LOOP_{name}").replace(
+            "DONE", f"DONE_{name}")
+        for name, (shift, load, store) in _DTYPES.items()
+    ]
+    return _HEAD + "".join(renewals) + _OTHERS
+
+
+class OwnKernels:
+    """The loaded module."""
+
+    def __init__(self, cuda: Cuda) -> None:
+        self._cuda = cuda
+        module = c_void_p()
+        cuda("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(ptx().encode()))
+        self._functions: dict[str, c_void_p] = {}
+        for name in (*(f"renew_{dtype}" for dtype in _DTYPES), "fingerprint", "stamp", "health"):
+            function = c_void_p()
+            cuda("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+            self._functions[name] = function
+
+    def renew(self, stream: c_void_p, dtype: str, target: int, base: int, factors: int, elements: int, start: int,
+              count: int) -> None:
+        """New contents of ``elements`` values at ``target``; see the module's docstring."""
+        self._launch(stream, f"renew_{dtype}", elements, target, base, factors, elements, start, count)
+
+    def fingerprint(self, stream: c_void_p, data: int, nbytes: int, total: int) -> None:
+        """Add the fingerprint of the whole 16-byte words at ``data`` to the 64-bit sum at ``total``."""
+        self._launch(stream, "fingerprint", nbytes // 16, data, nbytes // 16, total)
+
+    def stamp(self, stream: c_void_p, where: int) -> None:
+        """Three 64-bit words: nanoseconds, cycles, multiprocessor."""
+        self._launch(stream, "stamp", 1, where, threads=1)
+
+    def health(self, stream: c_void_p, where: int, key: int, blocks: int) -> None:
+        """``blocks * THREADS`` words of ``index * 0x9E3779B97F4A7C15 + key``."""
+        self._launch(stream, "health", blocks * THREADS, where, key)
+
+    def _launch(self, stream: c_void_p, name: str, items: int, *arguments: int, threads: int = THREADS) -> None:
+        values = [c_ulonglong(argument) for argument in arguments]
+        pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        blocks = max(1, min(MOST_BLOCKS, -(-items // threads)))
+        self._cuda("cuLaunchKernel", self._functions[name], c_uint(blocks), c_uint(1), c_uint(1), c_uint(threads),
+                   c_uint(1), c_uint(1), c_uint(0), stream, pointers, c_void_p(0))

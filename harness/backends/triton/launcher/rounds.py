@@ -1,0 +1,275 @@
+"""One timing round of one shape: fresh placement, and for every sample fresh contents, poison, cold caches and no view
+of the other side's memory.
+
+A sample is the time between two device events around one graph replay. All work of a plan is inside its graph, and the
+graph has ended when the second event passes, so that nothing can run outside the clock; outputs are fingerprinted in
+stream order right behind it and again when the device is idle, in case this should ever fail to hold.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import mmap
+import os
+import time
+from ctypes import c_uint, c_ulonglong, c_void_p
+from typing import Any
+
+from harness.backends.triton.launcher.arena import ALIGN, Arena, Block, rounded
+from harness.backends.triton.launcher.call import check_arrays, poison_blocks, scratch_blocks
+from harness.backends.triton.launcher.driver import Cuda
+from harness.backends.triton.launcher.graphs import Graph, Loaded, Program
+from harness.backends.triton.launcher.own_kernels import OwnKernels
+
+WIDTHS = {"float32": 4, "int32": 4, "int64": 8}
+GAP = 4096
+"""Bytes between the slots of a ring."""
+LEDGER_WORDS = 16
+EMPTY_SAMPLES = 21
+
+
+class Side:
+    """One plan of a round with its own scratch, and the graphs captured so far."""
+
+    def __init__(self, arena: Arena, loaded: Loaded) -> None:
+        self.loaded = loaded
+        self.scratch = scratch_blocks(arena, loaded)
+        self.graphs: dict[tuple[int, ...], Graph] = {}
+
+
+class Round:
+    """Memory and graphs of one ``RoundRequest``."""
+
+    def __init__(self, cuda: Cuda, arena: Arena, own: OwnKernels, stream: c_void_p, request: dict[str, Any],
+                 sides: dict[str, Loaded], fds: list[int], l2_bytes: int) -> None:
+        """``fds``: the factor table, then the arrays' memory files."""
+        self._cuda, self._arena, self._own, self._stream = cuda, arena, own, stream
+        self._request, self._arrays = request, request["arrays"]
+        for loaded in sides.values():
+            check_arrays(loaded, self._arrays)
+        if request["spacer"]:
+            arena.allocate(request["spacer"])
+        self._strides = [rounded(_bytes(array) + GAP, ALIGN) for array in self._arrays]
+        self._rings = [arena.allocate(stride * self._copies(array) + GAP)
+                       for stride, array in zip(self._strides, self._arrays, strict=True)]
+        self._sides = {name: Side(arena, loaded) for name, loaded in sides.items()}
+        self._flush = arena.allocate(2 * l2_bytes)
+        self._ledger = arena.allocate(8 * LEDGER_WORDS)
+        self._factors = arena.allocate(4 * request["factor_count"])
+        _upload(cuda, self._factors.address, fds[0], 0, 4 * request["factor_count"])
+        self._bases: dict[str, Block] = {}
+        for number, (array, fd) in enumerate(zip(self._arrays, fds[1:], strict=True)):
+            self._load_contents(number, array, fd)
+        self._keep = arena.allocate(max(1, sum(rounded(keep["count"], ALIGN) for sweep in request["sweeps"]
+                                               for keep in sweep["keeps"])))
+        self._start, self._end = cuda.event(), cuda.event()
+
+    def _copies(self, array: dict[str, Any]) -> int:
+        """Slots of a ring: one where the contents do not change per call."""
+        changing = array["kind"] == "output" or array["name"] in self._request["renewed"]
+        return int(self._request["slots"]) if changing else 1
+
+    def _load_contents(self, number: int, array: dict[str, Any], fd: int) -> None:
+        if array["kind"] == "output":
+            os.close(fd)
+            return
+        count = _bytes(array)
+        if array["name"] in self._request["renewed"]:
+            block = self._arena.allocate(count)
+            self._bases[array["name"]] = block
+            _upload(self._cuda, block.address, fd, array["offset"], count)
+        else:
+            _upload(self._cuda, self._address(number, 0), fd, array["offset"], count)
+
+    def _address(self, number: int, slot: int) -> int:
+        """Where argument ``number`` of ring slot ``slot`` starts: with the residue that it was lent with."""
+        place = slot if self._copies(self._arrays[number]) > 1 else 0
+        return self._rings[number].address + place * self._strides[number] + self._arrays[number]["offset"] % ALIGN
+
+    @property
+    def _vault(self) -> list[Block]:
+        """What no measured kernel may see: first contents, factors and kept outputs."""
+        return [*self._bases.values(), self._factors, self._keep]
+
+    def run(self) -> dict[str, Any]:
+        """All sweeps; the answer document and the kept bytes."""
+        sweeps = self._request["sweeps"]
+        us: dict[str, list[float]] = {name: [] for name in self._sides}
+        late: list[tuple[str, int]] = []
+        clocks: list[float | None] = []
+        kept, place = [], self._keep.address
+        for name in self._sides:
+            self._warm(name, sweeps[0] if sweeps else None)
+        for number, sweep in enumerate(sweeps):
+            for turn, name in enumerate(sweep["order"]):
+                self._prepare(sweep)
+                time_us, is_late, mhz = self._sample(name, sweep)
+                us[name].append(time_us)
+                if is_late:
+                    late.append((name, number))
+                if turn == 0:
+                    clocks.append(mhz)
+                if name == sweep["kept_side"]:
+                    for keep in sweep["keeps"]:
+                        self._copy(place, self._output(keep), keep["count"])
+                        kept.append((place, keep["count"]))
+                        place += rounded(keep["count"], ALIGN)
+        self._cuda.wait(self._stream)
+        answer = {"us": us, "late": late, "mhz": clocks, "empty_us": self._empty_us()}
+        self._arena.show(self._vault)
+        return {**answer, "kept": [self._bytes_at(address, count) for address, count in kept]}
+
+    def _output(self, keep: dict[str, Any]) -> int:
+        number = next(i for i, array in enumerate(self._arrays) if array["name"] == keep["output"])
+        return self._address(number, keep["slot"]) + int(keep["offset"])
+
+    def _copy(self, target: int, source: int, count: int) -> None:
+        self._cuda("cuMemcpyDtoDAsync_v2", c_ulonglong(target), c_ulonglong(source), ctypes.c_size_t(count),
+                   self._stream)
+
+    def _bytes_at(self, address: int, count: int) -> bytes:
+        data = (ctypes.c_char * count)()
+        self._cuda.download(data, address, count)
+        return bytes(data)
+
+    def _graph(self, name: str, slots: tuple[int, ...]) -> Graph:
+        side = self._sides[name]
+        if slots not in side.graphs:
+            scratch = [block.address for block in side.scratch]
+            programs = [Program(self._cuda, side.loaded, [self._address(i, slot) for i in range(len(self._arrays))] +
+                                scratch) for slot in slots]
+            side.graphs[slots] = Graph(self._cuda, self._stream, programs)
+        return side.graphs[slots]
+
+    def _warm(self, name: str, sweep: dict[str, Any] | None) -> None:
+        """First launch of a side: the driver loads its code now."""
+        if sweep is not None:
+            self._prepare(sweep)
+            self._only(name)
+            self._graph(name, tuple(sweep["slots"])).launch(self._stream)
+            self._cuda.wait(self._stream)
+
+    def _prepare(self, sweep: dict[str, Any]) -> None:
+        """New contents of the slots, poison in outputs and in every side's scratch."""
+        self._cuda.wait(self._stream)
+        self._arena.show([*self._vault, *(block for side in self._sides.values() for block in side.scratch)])
+        for slot, start in zip(sweep["slots"], sweep["starts"], strict=True):
+            for number, array in enumerate(self._arrays):
+                if array["name"] in self._bases:
+                    start = self._renew(number, array, slot, start)
+                elif array["kind"] == "output":
+                    self._cuda.fill16(self._address(number, slot), sweep["poison"], _bytes(array), self._stream)
+        for side in self._sides.values():
+            poison_blocks(self._cuda, self._stream, side.scratch, sweep["poison"])
+
+    def _renew(self, number: int, array: dict[str, Any], slot: int, start: int) -> int:
+        """As ``Lending.renew``; where the next input's factors start."""
+        elements, table = math.prod(array["shape"]), int(self._request["factor_count"])
+        start %= max(table - elements, 0) + 1 if table > elements else table
+        self._own.renew(self._stream, array["dtype"], self._address(number, slot), self._bases[array["name"]].address,
+                        self._factors.address, elements, start, table)
+        return start + elements
+
+    def _only(self, name: str) -> None:
+        """Hide from kernels what is not this side's."""
+        self._cuda.wait(self._stream)
+        others = [block for other, side in self._sides.items() if other != name for block in side.scratch]
+        self._arena.hide([*self._vault, *others])
+
+    def _sample(self, name: str, sweep: dict[str, Any]) -> tuple[float, bool, float | None]:
+        slots = tuple(sweep["slots"])
+        graph = self._graph(name, slots)
+        ledger = self._ledger.address
+        self._cuda("cuMemsetD32Async", c_ulonglong(ledger), c_uint(0), ctypes.c_size_t(2 * LEDGER_WORDS), self._stream)
+        self._only(name)
+        if sweep["flush"]:
+            self._cuda("cuMemsetD32Async", c_ulonglong(self._flush.address), c_uint(sweep["poison"]),
+                       ctypes.c_size_t(self._flush.nbytes // 4), self._stream)
+        else:
+            graph.launch(self._stream)  # leaves its data in the caches, as the call before would
+        self._own.stamp(self._stream, ledger + 16)
+        self._cuda("cuEventRecord", self._start, self._stream)
+        graph.launch(self._stream)
+        self._cuda("cuEventRecord", self._end, self._stream)
+        self._own.stamp(self._stream, ledger + 48)
+        self._fingerprint(slots, ledger)
+        self._cuda.wait(self._stream)
+        self._fingerprint(slots, ledger + 8)
+        self._cuda.wait(self._stream)
+        words = (ctypes.c_ulonglong * LEDGER_WORDS)()
+        self._cuda.download(words, ledger, 8 * LEDGER_WORDS)
+        return (self._cuda.elapsed_us(self._start, self._end) / len(slots), words[0] != words[1],
+                _mhz(tuple(words[2:5]), tuple(words[6:9])))
+
+    def _fingerprint(self, slots: tuple[int, ...], total: int) -> None:
+        for slot in slots:
+            for number, array in enumerate(self._arrays):
+                if array["kind"] == "output":
+                    start = rounded(self._address(number, slot), 16)
+                    count = _bytes(array) - 16
+                    if count > 0:
+                        self._own.fingerprint(self._stream, start, count, total)
+
+    def _empty_us(self) -> float:
+        """An event pair around a graph that does nothing: what the clock itself costs."""
+        graph = Graph(self._cuda, self._stream, [])
+        found = []
+        for _ in range(EMPTY_SAMPLES):
+            self._cuda("cuMemsetD32Async", c_ulonglong(self._flush.address), c_uint(0),
+                       ctypes.c_size_t(self._flush.nbytes // 4), self._stream)
+            self._cuda("cuEventRecord", self._start, self._stream)
+            graph.launch(self._stream)
+            self._cuda("cuEventRecord", self._end, self._stream)
+            self._cuda.wait(self._stream)
+            found.append(self._cuda.elapsed_us(self._start, self._end))
+        graph.close()
+        return sorted(found)[EMPTY_SAMPLES // 2]
+
+    def slope(self, name: str, times: int) -> tuple[int, float]:
+        """``times`` back-to-back passes of one side through the whole ring: calls, and seconds by the wall clock."""
+        slots = tuple(range(int(self._request["slots"])))
+        self._only_shown(name)
+        graph = self._graph(name, slots)
+        began = time.perf_counter()
+        for _ in range(times):
+            graph.launch(self._stream)
+        self._cuda.wait(self._stream)
+        return times * len(slots), time.perf_counter() - began
+
+    def _only_shown(self, name: str) -> None:
+        self._cuda.wait(self._stream)
+        self._arena.show(self._sides[name].scratch)
+        self._only(name)
+
+    def close(self) -> None:
+        """Give graphs and memory back."""
+        self._cuda.wait(self._stream)
+        for side in self._sides.values():
+            for graph in side.graphs.values():
+                graph.close()
+        self._arena.clear()
+
+
+def _bytes(array: dict[str, Any]) -> int:
+    """Bytes that the elements of an array span."""
+    span = 1 + sum((size - 1) * stride for size, stride in zip(array["shape"], array["strides"], strict=True))
+    return span * WIDTHS.get(array["dtype"], 2)
+
+
+def _upload(cuda: Cuda, address: int, fd: int, offset: int, count: int) -> None:
+    memory = mmap.mmap(fd, offset + count, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    os.close(fd)
+    anchor = ctypes.c_char.from_buffer(memory)
+    try:
+        cuda.upload(address, ctypes.addressof(anchor) + offset, count)
+    finally:
+        del anchor
+        memory.close()
+
+
+def _mhz(before: tuple[int, ...], after: tuple[int, ...]) -> float | None:
+    """Cycles per microsecond between two stamps of one multiprocessor."""
+    if before[2] != after[2] or after[0] <= before[0]:
+        return None
+    return (after[1] - before[1]) / (after[0] - before[0]) * 1e3
