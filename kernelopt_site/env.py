@@ -62,6 +62,11 @@ def public_boards() -> bool:
     return env.bool("KERNELOPT_PUBLIC_BOARDS", False)
 
 
+def canary_every() -> int:
+    """``KERNELOPT_CANARY_EVERY``: after how many evaluations a device's frozen baseline is timed again; 0: never."""
+    return env.int("KERNELOPT_CANARY_EVERY", 25)
+
+
 def secret_key_fallbacks() -> list[str]:
     """``KERNELOPT_SECRET_KEY_FALLBACKS``: earlier keys, comma-separated; their seals and sessions hold."""
     return env.list("KERNELOPT_SECRET_KEY_FALLBACKS", [])

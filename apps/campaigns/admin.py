@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from apps.campaigns.models import Campaign, EngineResult, Hypothesis, Job, Round, SelfTest, Worker
+from apps.campaigns.models import (
+    Campaign,
+    CanaryBase,
+    CanaryDrift,
+    CanaryReading,
+    EngineResult,
+    Hypothesis,
+    Job,
+    Round,
+    SelfTest,
+    SelfTestOrder,
+    Worker,
+)
 from apps.core.admin import ReadOnlyAdmin
 
-admin.site.register([Campaign, EngineResult, Hypothesis, Job, Round, SelfTest, Worker], ReadOnlyAdmin)
+admin.site.register(
+    [Campaign, CanaryBase, CanaryDrift, CanaryReading, EngineResult, Hypothesis, Job, Round, SelfTest, SelfTestOrder,
+     Worker],
+    ReadOnlyAdmin,
+)

@@ -6,8 +6,9 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from apps.campaigns.canary.models import CanaryBase, CanaryDrift, CanaryReading
 from apps.campaigns.choices import CampaignState, HypothesisState, RoundState
-from apps.campaigns.jobs.models import Job, SelfTest, Worker
+from apps.campaigns.jobs.models import Job, SelfTest, SelfTestOrder, Worker
 from apps.core.leases import Leased
 
 USER = settings.AUTH_USER_MODEL
@@ -159,4 +160,7 @@ class Influence(models.Model):
         return f"{self.user} through {self.source}"
 
 
-__all__ = ["Campaign", "EngineResult", "Hypothesis", "Influence", "Job", "Round", "SelfTest", "Worker"]
+__all__ = [
+    "Campaign", "CanaryBase", "CanaryDrift", "CanaryReading", "EngineResult", "Hypothesis", "Influence", "Job", "Round",
+    "SelfTest", "SelfTestOrder", "Worker",
+]

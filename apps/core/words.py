@@ -188,6 +188,8 @@ EVENT_ICONS = {
     "champion.emptied": ("dash", ""),
     "selftest.passed": ("shield", "t-ok"),
     "selftest.failed": ("shield", "t-bad"),
+    "canary.drifted": ("wave", "t-bad"),
+    "canary.steady": ("wave", "t-ok"),
     "worker.up": ("server", "t-ok"),
     "worker.down": ("server", "t-warn"),
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from apps.bridge import api
+from apps.campaigns.canary.selectors import drift_gap
 from apps.campaigns.choices import JobState
 from apps.campaigns.jobs.workers import selftest_gap
 from apps.kernels.models import Kernel, Verdict
@@ -78,7 +79,7 @@ def requirements(request: ReviewRequest) -> list[Requirement]:
     checks: tuple[tuple[str, Callable[[ReviewRequest], Requirement]], ...] = (
         ("bytes", _bytes), ("verdict", _verdict), ("fresh", _fresh), ("approvals", _approvals), ("veto", _veto),
         ("threads", _threads), ("regressions", _regressions), ("suspicious", _suspicious), ("selftest", _selftest),
-        ("triggers", _triggers), ("verification", _verification),
+        ("drift", _drift), ("triggers", _triggers), ("verification", _verification),
     )
     return [_safely(code, check, request) for code, check in checks]
 
@@ -208,6 +209,12 @@ def _selftest(request: ReviewRequest) -> Requirement:
     verdict = request.verify_verdict or request.verdict
     gap = selftest_gap(verdict.environment_class, verdict.isolation, request.slot.backend)
     return Requirement("selftest", NOT_MET if gap else MET, gap or "The evaluator's self-test passed here.")
+
+
+def _drift(request: ReviewRequest) -> Requirement:
+    gap = drift_gap(request.slot.hardware.name)
+    return Requirement("drift", NOT_MET if gap else MET, gap or "The device takes for its frozen baseline what it took "
+                                                                "before, within noise.")
 
 
 def _triggers(_: ReviewRequest) -> Requirement:

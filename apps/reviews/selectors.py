@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from apps.bridge import api
+from apps.campaigns.canary.selectors import open_drifts
 from apps.campaigns.jobs.selectors import devices_not_ready
 from apps.core.errors import NotFound
 from apps.kernels.models import Kernel
@@ -112,7 +113,8 @@ def promotions_blocked() -> list[str]:
     """Why no promotion may happen now, in sentences; empty when everything that promotions need is in place."""
     gone = triggers.missing()
     guards = [f"{len(gone)} of the database's own guards are missing or altered; run `python manage.py migrate`."]
-    return [*(guards if gone else []), *history.uncarried(), *devices_not_ready()]
+    drifts = [drift.text for drift in open_drifts()]
+    return [*(guards if gone else []), *history.uncarried(), *devices_not_ready(), *drifts]
 
 
 __all__ = [

@@ -106,6 +106,8 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "champion.emptied": _champion("removed"),
     "selftest.passed": lambda data: "The evaluator's self-test passed.",
     "selftest.failed": lambda data: f"The evaluator's self-test failed{_ending(data, 'cause', 'reason')}",
+    "canary.drifted": lambda data: f"{data.get('hardware', 'A device')} drifts. Promotions on it wait.",
+    "canary.steady": lambda data: f"{data.get('hardware', 'A device')} is steady again.",
     "worker.up": lambda data: f"Worker {data.get('name', 'of this site')} is up.",
     "worker.down": lambda data: f"Worker {data.get('name', 'of this site')} is down{_ending(data, 'cause', 'note')}",
 }

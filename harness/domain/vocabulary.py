@@ -199,6 +199,8 @@ class EventKind(StrEnum):
     CHAMPION_EMPTIED = "champion.emptied"
     SELFTEST_PASSED = "selftest.passed"
     SELFTEST_FAILED = "selftest.failed"
+    CANARY_DRIFTED = "canary.drifted"
+    CANARY_STEADY = "canary.steady"
     WORKER_UP = "worker.up"
     WORKER_DOWN = "worker.down"
 

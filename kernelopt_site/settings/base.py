@@ -21,6 +21,7 @@ DEMO = env.demo()
 SELF_REVIEW = env.self_review()
 PUBLIC_BOARDS = env.public_boards()
 REAUTHENTICATION_SECONDS = 15 * 60
+CANARY_EVERY = env.canary_every()
 REQUIRED_ISOLATION = 2  # below it nothing is promoted (DESIGN section 6)
 
 INSTALLED_APPS = [

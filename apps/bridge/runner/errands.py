@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from apps.bridge.runner.mirror import mirror_repair
+from apps.campaigns.canary.services import canary_sweep
 from apps.campaigns.jobs.workers import worker_beat
 from apps.kernels.models import Promotion
 from apps.reviews.services import champions_recheck, gate_sweep
@@ -22,6 +23,11 @@ def beat() -> None:
 def sweep() -> None:
     """Stale requests, finished verifications, lapsed spot checks."""
     gate_sweep()
+
+
+def canary() -> None:
+    """Keep the canary's readings, and order those that are due."""
+    canary_sweep()
 
 
 def recheck() -> None:

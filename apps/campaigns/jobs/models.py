@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
@@ -88,3 +89,19 @@ class SelfTest(models.Model):
 
     def __str__(self) -> str:
         return f"self-test {self.state} at {self.at:%Y-%m-%d %H:%M}"
+
+
+class SelfTestOrder(models.Model):
+    """A maintainer asks for the self-test of a device now; done with the pass that answers it."""
+
+    hardware = models.CharField(max_length=100)
+    quick = models.BooleanField(default=True)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    at = models.DateTimeField()
+    test = models.ForeignKey(SelfTest, on_delete=models.PROTECT, null=True, related_name="orders")
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"self-test of {self.hardware} ordered by {self.by}"

@@ -29,7 +29,7 @@ ENDS = {
     DecisionKind.REJECT: RequestState.REJECTED,
     DecisionKind.VETO: RequestState.VETOED,
 }
-AFTER_APPROVAL = ("verification", "selftest", "triggers")
+AFTER_APPROVAL = ("verification", "selftest", "drift", "triggers")
 """Requirements that are waited for after the approvals, not before them."""
 
 

@@ -118,7 +118,7 @@ def _finish(request: ReviewRequest, log: Log) -> Promotion | None:
 
 def _close_unmet(request: ReviewRequest, missing: list[gate.Requirement], log: Log) -> None:
     """Everything was verified, but something else no longer holds. What can still come is waited for."""
-    if all(line.code in ("selftest", "triggers") for line in missing):
+    if all(line.code in AFTER_APPROVAL for line in missing):
         return
     cause = " ".join(line.sentence for line in missing)
     close(request, RequestState.STALE, log, code=missing[0].code, cause=cause)

@@ -138,6 +138,10 @@ _PROMOTION: tuple[tuple[str, str, str], ...] = (
         WHERE v.id = NEW.verdict_id AND f.slot_id = NEW.slot_id AND f.kernel_id = NEW.kernel_id AND f.kind = 'rollback'
           AND f.state = 'running' AND f.by_id = NEW.by_id AND f.restores_id = NEW.restores_id))""",
      "The verification is not the one that this request or rollback ordered."),
+    ("drift", """NEW.kind = 'rollback' OR NOT EXISTS (
+        SELECT 1 FROM campaigns_canarydrift d JOIN kernels_hardware h ON h.name = d.hardware
+        JOIN kernels_slot s ON s.hardware_id = h.id WHERE s.id = NEW.slot_id AND d.ended_at IS NULL)""",
+     "The device drifts; comparisons on it carry no promotion until its canary is back within noise."),
     ("previous", """(SELECT c.kernel_id FROM kernels_champion c JOIN kernels_slot s ON s.id = c.slot_id
         WHERE c.slot_id = NEW.slot_id AND s.state <> 'empty') IS NOT DISTINCT FROM NEW.previous_id""",
      "The champion of this slot changed; the promotion was made against another one."),

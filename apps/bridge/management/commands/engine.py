@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand
 
 from apps.bridge.runner.closing import ClosingErrand
 from apps.bridge.runner.engine_loop import EngineLoop, Errand
-from apps.bridge.runner.errands import MirrorErrand, beat, recheck, sweep
+from apps.bridge.runner.errands import MirrorErrand, beat, canary, recheck, sweep
 from apps.bridge.runner.site import CannotServe, hold_lock
 from apps.campaigns.jobs.workers import worker_gone
 from apps.reviews.services import gate_prepare
@@ -35,6 +35,7 @@ class Command(BaseCommand):
         errands = [
             Errand("reporting itself", 3.0, beat),
             Errand("sweeping the gate", 1.0, sweep),
+            Errand("reading the canary", 2.0, canary),
             Errand("closing finished campaigns", 2.0, ClosingErrand()),
             Errand("checking champions", 60.0, recheck),
             Errand("mirroring promotions", 2.0, MirrorErrand(settings.VAR_DIR / "mirror")),
