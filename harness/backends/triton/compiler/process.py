@@ -11,17 +11,21 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.backends.triton.compiler.elf import NotACubin, code_digest, parameters
 from harness.backends.triton.targets import Target
 from harness.domain.digest import digest_document
 from harness.domain.errors import InfrastructureError
 
 CHILD = Path(__file__).with_name("child.py")
+ROOT = CHILD.parents[4]
 MEMORY_BYTES = 8 << 30
 REMEMBERED = 256
 
@@ -39,7 +43,8 @@ class KernelSource:
 class KernelFacts:
     """What the compiler made of a kernel. ``problem`` is empty, or says why there is no binary:
     ``refused`` (the IR holds what plans may not), ``infeasible`` (more than the device has), ``error`` (it does
-    not compile), ``crash``, ``timeout``."""
+    not compile), ``crash``, ``timeout``. ``binary`` is the digest of the whole file, ``code`` of the machine code
+    alone, which is what equal kernels share; ``parameters`` are the bytes of each in the binary's own table."""
 
     problem: str = ""
     text: str = ""
@@ -52,6 +57,8 @@ class KernelFacts:
     global_scratch_bytes: int = 0
     binary: str = ""
     symbol: str = ""
+    code: str = ""
+    parameters: tuple[int, ...] = ()
     cubin: bytes = field(default=b"", repr=False)
 
 
@@ -61,6 +68,7 @@ class CompilerProcess:
 
     target: Target
     compiler: str = ""
+    walls: tuple[str, ...] = ()  # that stood around the last compile process
     _known: OrderedDict[str, KernelFacts] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -85,15 +93,30 @@ class CompilerProcess:
         return result
 
     def _run(self, kernels: list[KernelSource], deadline_s: float) -> list[KernelFacts]:
-        code, out, log = _child(self.target, kernels, deadline_s)
+        """Facts of each kernel in order, from as many processes as the cores carry."""
+        until = time.monotonic() + deadline_s
+        shares = min(len(kernels), parallel())
+        if shares == 1:
+            return self._one_process(kernels, until)
+        parts = [list(range(start, len(kernels), shares)) for start in range(shares)]
+        found: dict[int, KernelFacts] = {}
+        with ThreadPoolExecutor(shares) as pool:
+            work = [pool.submit(self._one_process, [kernels[i] for i in part], until) for part in parts]
+            for part, share in zip(parts, work, strict=True):
+                found.update(zip(part, share.result(), strict=True))
+        return [found[number] for number in range(len(kernels))]
+
+    def _one_process(self, kernels: list[KernelSource], until: float) -> list[KernelFacts]:
+        began = time.monotonic()
+        code, out, log = _child(self.target, kernels, max(1.0, until - began))
         if code == 0:
             document = json.loads(out)
-            self.compiler = document["compiler"]
+            self.compiler, self.walls = document["compiler"], tuple(document["walls"])
             return [_facts(answer) for answer in document["kernels"]]
         if len(kernels) > 1:  # find the one that ended the process
-            return [self._run([kernel], deadline_s)[0] for kernel in kernels]
+            return [self._one_process([kernel], until)[0] for kernel in kernels]
         if code is None or code == -signal.SIGXCPU:
-            return [KernelFacts("timeout", f"The compiler did not finish within {deadline_s:g} s.")]
+            return [KernelFacts("timeout", f"The compiler did not finish within {time.monotonic() - began:.0f} s.")]
         if code < 0:
             return [KernelFacts("crash", f"The compiler crashed with {signal.Signals(-code).name}.")]
         last = log.strip().rpartition("\n")[2]
@@ -101,6 +124,13 @@ class CompilerProcess:
             return [KernelFacts("crash", f"The compiler ran out of its {MEMORY_BYTES >> 30} GiB of memory.")]
         raise InfrastructureError(f"The Triton compile process failed: {last or f'exit code {code}'}. "
                                   "Run 'python -m harness doctor'.")
+
+
+def parallel() -> int:
+    """Compile processes at a time: one per core this process may use, but one alone where there are two or fewer, which
+    the rest of the evaluation needs."""
+    cores = len(os.sched_getaffinity(0))
+    return cores if cores > 2 else 1
 
 
 def _child(target: Target, kernels: list[KernelSource], deadline_s: float) -> tuple[int | None, str, str]:
@@ -111,7 +141,7 @@ def _child(target: Target, kernels: list[KernelSource], deadline_s: float) -> tu
         environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": folder, "TMPDIR": folder,
                        "TRITON_DISABLE_LINE_INFO": "1"}
         process = subprocess.Popen(
-            [sys.executable, "-I", "-B", str(CHILD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-I", "-B", str(CHILD), str(ROOT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, env=environment, cwd=folder, start_new_session=True)
         try:
             out, log = process.communicate(json.dumps(request).encode(), timeout=deadline_s)
@@ -128,7 +158,12 @@ def _facts(answer: dict[str, Any]) -> KernelFacts:
     for problem in ("refused", "infeasible", "error"):
         if problem in answer:
             return KernelFacts(problem, str(answer[problem]))
-    return KernelFacts(**{**answer, "cubin": base64.b64decode(answer["cubin"])})
+    cubin = base64.b64decode(answer["cubin"])
+    try:
+        code, sizes = code_digest(cubin, answer["symbol"]), tuple(p.size for p in parameters(cubin, answer["symbol"]))
+    except NotACubin as error:
+        return KernelFacts("error", f"The compiler's binary cannot be read: {error}.")
+    return KernelFacts(**{**answer, "cubin": cubin, "code": code, "parameters": sizes})
 
 
 _processes: dict[str, CompilerProcess] = {}
