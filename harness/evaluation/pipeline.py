@@ -15,8 +15,9 @@ from harness.domain.samples import Samples
 from harness.domain.verdict import Reason, Verdict
 from harness.domain.vocabulary import Backend, Outcome, Stage
 from harness.evaluation.ports import CandidateFault
-from harness.evaluation.run import Progress, Refused, Run
+from harness.evaluation.run import Place, Progress, Refused, Run
 from harness.evaluation.verdicts import verdict_of
+from harness.hardware import gpu
 from harness.operators import registry
 
 INTERPRETER_TARGET = "nvidia-h200"
@@ -31,15 +32,20 @@ COMMON: dict[Stage, str] = {
     Stage.CORRECTNESS: "harness.evaluation.judge.correctness:correctness",
     Stage.PROBES: "harness.evaluation.judge.probes:probes",
 }
-BY_BACKEND: dict[Backend, dict[Stage, str]] = {
-    Backend.NUMBA: {
+TRITON: dict[Stage, str] = {
+    Stage.PLAN: "harness.backends.triton.stages:plan",
+    Stage.RESOURCES: "harness.backends.triton.stages:resources",
+}
+BY_PLACE: dict[Place, dict[Stage, str]] = {
+    Place.NUMBA: {
         Stage.PLAN: "harness.backends.numba.stages:plan",
         Stage.BENCHMARK: "harness.evaluation.timing.stages:benchmark",
         Stage.RECHECK: "harness.evaluation.timing.stages:recheck",
     },
-    Backend.TRITON: {
-        Stage.PLAN: "harness.backends.triton.stages:plan",
-        Stage.RESOURCES: "harness.backends.triton.stages:resources",
+    Place.INTERPRETER: TRITON,
+    Place.DEVICE: TRITON | {
+        Stage.BENCHMARK: "harness.evaluation.timing.device.stages:benchmark",
+        Stage.RECHECK: "harness.evaluation.timing.device.stages:recheck",
     },
 }
 
@@ -90,14 +96,28 @@ def _start(request: EvaluationRequest, progress: Progress) -> Run:
     target = None
     if request.backend is Backend.TRITON:
         target = request.goal.hardware if request.goal.hardware.startswith("nvidia-") else INTERPRETER_TARGET
-    return Run(
+    run = Run(
         request=request, spec=spec, workload=workload, open_workers=sandbox.opener, progress=progress,
         target=target, deadline=time.monotonic() + request.deadline_s,
     )
+    if request.backend is Backend.TRITON and gpu.present(request.goal.hardware):
+        _place_on_device(run)
+    return run
+
+
+def _place_on_device(run: Run) -> None:
+    """The goal's GPU is this host's: candidates are judged and timed on it."""
+    from harness.backends.triton.device.opener import workers_of
+    from harness.backends.triton.launcher.process import open_device
+    from harness.evaluation import sandbox
+
+    run.device = run.request.goal.hardware
+    run.open_device = open_device
+    run.open_workers = workers_of(run, sandbox.opener)
 
 
 def _stages(run: Run, clocks: dict[str, float], until: Stage | None) -> Refused | None:
-    table = COMMON | BY_BACKEND[run.request.backend]
+    table = COMMON | BY_PLACE[run.place]
     for stage in Stage:
         if stage not in table:
             continue

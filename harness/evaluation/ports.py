@@ -62,6 +62,17 @@ class CallReport:
     scratch_bytes: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """A call to come, without its contents: sizes by dimension, complete attributes, dtype, and layout (``dense``,
+    ``strided``, ``offset``) as the judge will lend the arrays."""
+
+    dims: Mapping[str, int]
+    attributes: Mapping[str, float]
+    dtype: str
+    layout: str = "dense"
+
+
 class Worker(Protocol):
     """A sandboxed process that holds exactly one candidate. Every method may raise ``CandidateFault``."""
 
@@ -79,8 +90,30 @@ class Worker(Protocol):
         ...
 
 
+class PlanReplayer(Worker, Protocol):
+    """A worker that runs recorded plans of its candidate, so that work can be announced and a launch left out."""
+
+    def prepare(self, calls: Sequence[Announced]) -> None:
+        """Record and compile what ``calls`` need, before the device is held. A call that was not announced is
+        prepared when it comes."""
+        ...
+
+    def launches(self, lent: Sequence[Lent], attributes: Mapping[str, float]) -> tuple[str, ...]:
+        """The kernel functions that one call launches, in order."""
+        ...
+
+    def call_without(self, lent: Sequence[Lent], attributes: Mapping[str, float], launch: int) -> CallReport:
+        """``call``, leaving out one launch by its number."""
+        ...
+
+    def rest(self) -> None:
+        """Give the device back until the next call."""
+        ...
+
+
 class WorkerOpener(Protocol):
-    """Opens workers of one mode (``numba``, ``triton-interpret``, ``triton-plan``) at the proved isolation level."""
+    """Opens workers of one mode (``numba``, ``triton-interpret``, ``triton-device``, ``triton-plan``) at the proved
+    isolation level."""
 
     @property
     def isolation(self) -> int:

@@ -50,6 +50,7 @@ class Run:
     progress: Progress
     target: str | None = None  # device a Triton plan is compiled for, e.g. "nvidia-h200"
     device: str | None = None  # the GPU of this host that judges and times the candidate; None without one
+    open_device: Callable[..., Any] | None = None  # starts a launcher on that GPU (``launcher.process.open_device``)
     deadline: float = math.inf  # time.monotonic() at which the evaluation is over
     seed: int | None = None  # drawn by the judge after the candidate was imported
     judging: Any = None  # the judge's open session, from smoke to probes

@@ -27,9 +27,9 @@ def verdict_of(run: Run, refused: Refused | None, clocks: dict[str, float], samp
         kernel=run.request.candidate.digest,
         operator=run.request.operator,
         backend=run.request.backend,
-        hardware="interpreter" if run.request.backend is Backend.TRITON else hardware_name(),
+        hardware=_hardware(run),
         target=run.target,
-        environment=replace(environment(run.request.backend), clocks=dict(run.clocks)),
+        environment=replace(environment(run.request.backend, run.device), clocks=dict(run.clocks)),
         evaluator=Evaluator(version=EVALUATOR_VERSION, isolation=_isolation(run)),
         outcome=outcome,
         stage=run.stage,
@@ -49,6 +49,13 @@ def verdict_of(run: Run, refused: Refused | None, clocks: dict[str, float], samp
         stages=clocks,
         samples=samples,
     )
+
+
+def _hardware(run: Run) -> str:
+    """The device that the figures belong to; a Triton candidate without one was interpreted."""
+    if run.request.backend is Backend.TRITON:
+        return run.device or "interpreter"
+    return hardware_name()
 
 
 def _isolation(run: Run) -> Isolation:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from typing import cast
 
 from harness.domain.verdict import Reason
-from harness.domain.vocabulary import Backend, Outcome
+from harness.domain.vocabulary import Outcome
 from harness.evaluation.buffers import Layout
 from harness.evaluation.judge.checking import Checked, check
 from harness.evaluation.judge.inputs import all_attributes, make_inputs
 from harness.evaluation.judge.lending import Collected, Lending
 from harness.evaluation.judge.oracle import Expected, InvalidReference, expect
 from harness.evaluation.judge.seeds import draw_seed
-from harness.evaluation.ports import Worker
-from harness.evaluation.run import Refused, Run
+from harness.evaluation.ports import Announced, PlanReplayer, Worker
+from harness.evaluation.run import Place, Refused, Run
 from harness.operators.base import Dims
 from harness.operators.implementation import Tensors
 
-MODES = {Backend.NUMBA: "numba", Backend.TRITON: "triton-interpret"}
+MODES = {Place.NUMBA: "numba", Place.INTERPRETER: "triton-interpret", Place.DEVICE: "triton-device"}
 CALL_S = 60.0
+THREADS = 8
+Answers = dict[str, Expected]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +44,17 @@ class Session:
     """A worker that holds the candidate, and the secret drawn after it was imported."""
 
     def __init__(self, run: Run) -> None:
-        """Open a worker and import the candidate. Raises ``CandidateFault`` when that fails."""
+        """Open a worker and import the candidate. Raises ``CandidateFault`` when that fails.
+
+        For a device, the plans of all cases are made here, at once: they depend on sizes alone, so they need no seed.
+        """
         self._run = run
+        self._answers: dict[int, tuple[Problem, Future[Answers]]] = {}  # by identity of the problem, kept beside it
+        self._last: tuple[Problem, Answers] | None = None
         self.worker = open_worker(run)
         weakref.finalize(run, self.worker.close)
+        if run.place is Place.DEVICE:
+            cast(PlanReplayer, self.worker).prepare(_announced(run))
 
     def problem(
         self,
@@ -61,15 +73,34 @@ class Session:
         inputs = make_inputs(run.spec, dims, regimes, complete, dtype, run.seed, str(run.stage), name)
         return Problem(name, dims, inputs, complete, dtype, layout)
 
-    def answer(self, problem: Problem) -> dict[str, Expected]:
+    def prepare(self, problems: Sequence[Problem]) -> None:
+        """Tell of ``problems`` that will be judged next. On a device their plans, binaries and answers are made now,
+        in parallel, while nobody's device is held; anywhere else this does nothing."""
+        if self._run.place is not Place.DEVICE:
+            return
+        calls = [Announced(p.dims, p.attributes, p.dtype, p.layout) for p in problems]
+        with ThreadPoolExecutor(max(1, min(THREADS, len(os.sched_getaffinity(0))))) as pool:
+            for problem in problems:
+                self._answers[id(problem)] = (problem, pool.submit(self._answer, problem))
+            cast(PlanReplayer, self.worker).prepare(calls)
+            wait([future for _, future in self._answers.values()])
+
+    def answer(self, problem: Problem) -> Answers:
         """The oracle's answer. Raises ``Refused`` with ``invalid_reference`` when the reference fails."""
+        if id(problem) in self._answers:
+            return self._answers[id(problem)][1].result()
+        last = self._last  # smoke judges in two threads: look once
+        if last is None or last[0] is not problem:
+            last = self._last = (problem, self._answer(problem))
+        return last[1]
+
+    def _answer(self, problem: Problem) -> Answers:
         override = self._run.request.goal.limits.tolerance
         relative = override.relative if override else None
         try:
             return expect(self._run.spec, problem.dims, problem.inputs, problem.attributes, problem.dtype, relative)
         except InvalidReference as error:
-            reason = Reason(error.code, self._run.stage, error.text, case=problem.name)
-            raise Refused(Outcome.INVALID_REFERENCE, reason) from error
+            raise invalid(self._run, error, problem.name) from error
 
     def judge(self, problem: Problem, worker: Worker | None = None) -> Checked:
         """Call the candidate on ``problem`` and judge what it left; faults are returned, not raised."""
@@ -100,9 +131,21 @@ class Session:
         self.worker.close()
 
 
+def invalid(run: Run, error: InvalidReference, case: str) -> Refused:
+    """The reference failed by its own rules."""
+    return Refused(Outcome.INVALID_REFERENCE, Reason(error.code, run.stage, error.text, case=case))
+
+
+def _announced(run: Run) -> list[Announced]:
+    """All cases of the operator as they will be called."""
+    usual = run.workload.dtypes[run.request.backend]
+    return [Announced(case.dims, all_attributes(run.spec, case.attributes), case.dtype or usual, case.layout)
+            for case in run.spec.cases]
+
+
 def open_worker(run: Run, *, bounds_checks: bool = False) -> Worker:
     """A fresh process of the backend's mode with the candidate imported. Raises ``CandidateFault``."""
-    opener = run.open_workers(MODES[Backend(run.request.backend)])
+    opener = run.open_workers(MODES[run.place])
     worker = opener.open(
         bounds_checks=bounds_checks, deadline_s=max(1.0, min(CALL_S, run.remaining_s)), options={"target": run.target}
     )

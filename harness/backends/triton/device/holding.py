@@ -1,0 +1,119 @@
+"""The device, held for one evaluation only while kernels of it run: the machine's lock, the launcher, and the time."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+from harness.backends.triton.launcher.client import Device
+from harness.domain.errors import InfrastructureError
+from harness.evaluation.run import Run
+from harness.hardware import exclusive
+
+LOCK_S = 600.0
+"""Seconds to wait for another evaluation on the same device."""
+HELD = "device_held_s"
+BY_STAGE = "device_held_by_stage_s"
+"""Entries of ``run.clocks``: seconds that this evaluation kept the device from others, in all and per stage."""
+
+
+class Holding:
+    """A launcher on the run's device and the lock that goes with it; both exist from ``device`` to ``release``.
+
+    The wait for the lock is not charged to the candidate's deadline.
+    """
+
+    def __init__(self, run: Run) -> None:
+        """Nothing is held yet."""
+        self._run = run
+        self._lock: contextlib.ExitStack | None = None
+        self._device: Device | None = None
+        self._since = 0.0
+        self._stage = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether this evaluation keeps the device from others now."""
+        return self._lock is not None
+
+    def device(self) -> Device:
+        """The launcher, started where none runs.
+
+        Raises:
+            InfrastructureError: the device was not free in time, or no launcher starts.
+        """
+        self._account()
+        if self._lock is None:
+            self._acquire()
+        if self._device is None:
+            self._device = self._open()
+        return self._device
+
+    def renew(self) -> None:
+        """After a fault: end the launcher, start another and see whether the device still computes.
+
+        Raises:
+            InfrastructureError: it does not; nobody's candidate is to blame for what follows.
+        """
+        self._end_launcher()
+        device = self.device()
+        if not device.healthy():
+            self.release()
+            raise InfrastructureError(
+                f"After a fault {self._run.device} does not compute what it should, in a fresh process. Nothing more "
+                "was judged; check the device (python -m harness doctor) and evaluate again."
+            )
+
+    def release(self) -> None:
+        """End the launcher and let others have the device; idempotent."""
+        self._end_launcher()
+        if self._lock is not None:
+            self._account()
+            self._lock.close()
+            self._lock = None
+
+    def _acquire(self) -> None:
+        run = self._run
+        stack = contextlib.ExitStack()
+        asked = time.monotonic()
+        stack.enter_context(exclusive.device(str(run.device), LOCK_S, self._waiting))
+        run.deadline += time.monotonic() - asked
+        self._lock, self._since, self._stage = stack, time.monotonic(), str(run.stage)
+
+    def _waiting(self) -> None:
+        self._run.progress(self._run.stage, 0, 1, f"waiting for another evaluation on {self._run.device}")
+
+    def _open(self) -> Device:
+        if self._run.open_device is None:
+            raise InfrastructureError("This evaluation has no launcher to judge on a device with.")
+        try:
+            return self._run.open_device()
+        except BaseException:
+            self.release()
+            raise
+
+    def _end_launcher(self) -> None:
+        if self._device is not None:
+            self._device.close()
+            self._device = None
+
+    def _account(self) -> None:
+        """Charge the time since the last look to the stage that ran then."""
+        if self._lock is None:
+            return
+        now, clocks = time.monotonic(), self._run.clocks
+        stages = clocks.setdefault(BY_STAGE, {})
+        stages[self._stage] = round(stages.get(self._stage, 0.0) + now - self._since, 4)
+        clocks[HELD] = round(sum(stages.values()), 4)
+        self._since, self._stage = now, str(self._run.stage)
+
+
+@contextlib.contextmanager
+def hold(run: Run) -> Iterator[Device]:
+    """A launcher for the length of a ``with`` block; its time is added to ``run.clocks``."""
+    holding = Holding(run)
+    try:
+        yield holding.device()
+    finally:
+        holding.release()

@@ -1,0 +1,162 @@
+"""Large outputs judged in blocks of rows that are chosen after the run.
+
+A measured shape is too large for float64 everywhere. The first and the last block, random ones from the secret seed and
+every suspicious row (never written, NaN or infinite) are cut out of inputs and outputs alike and judged by the usual
+oracle and bound. A row is one index of the first dimension of the outputs; the inputs that share it are cut, the others
+are passed whole, which is right because rows of an operator that declares ``row_dim`` do not depend on each other.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import torch
+
+from harness.domain.verdict import Reason
+from harness.domain.vocabulary import Outcome, Stage
+from harness.evaluation.judge.compare import Finding, compare
+from harness.evaluation.judge.lending import Collected
+from harness.evaluation.judge.oracle import Expected, expect, library_errors
+from harness.operators.base import Dims, OperatorSpec
+from harness.operators.implementation import Tensors
+
+BLOCK = 8
+"""Consecutive rows of a block: errors of a tile's edge show in neighbours."""
+BUDGET = 1 << 22
+"""Elements of inputs that the oracle looks at for one shape, about: float64 on them takes a fraction of a second."""
+LEAST_BLOCKS = 3
+MOST_SUSPECTS = 32
+THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RowsChecked:
+    """Faults of the chosen rows, the worst one first in every output, and the errors of a ``CaseResult``."""
+
+    worst_ratio: float | None
+    error: float | None
+    honest_error: float | None
+    library_error: float | None
+    faults: tuple[tuple[Outcome, Reason], ...]
+    rows: int
+
+
+def row_dim(spec: OperatorSpec) -> str | None:
+    """The dimension whose indices are independent problems, ``None`` where the arguments are not laid out by one."""
+    name = spec.outputs[0].dims[0]
+    if any(argument.dims[0] != name for argument in spec.outputs):
+        return None
+    return None if any(name in argument.dims[1:] for argument in spec.arguments) else name
+
+
+def row_elements(spec: OperatorSpec, dims: Dims, dim: str) -> int:
+    """Elements of inputs and outputs that belong to one row."""
+    return sum(math.prod(dims[name] for name in argument.dims[1:])
+               for argument in spec.arguments if argument.dims[0] == dim)
+
+
+def choose_rows(rows: int, per_row: int, draw: torch.Generator) -> torch.Tensor:
+    """Sorted row numbers: first block, last block, random ones within the budget; all rows where few exist."""
+    wanted = max(LEAST_BLOCKS, BUDGET // max(1, per_row))
+    block = min(BLOCK, max(1, wanted // LEAST_BLOCKS))
+    if rows <= wanted or rows <= LEAST_BLOCKS * block:
+        return torch.arange(rows)
+    starts = torch.randint(0, rows - block + 1, (max(1, wanted // block - 2),), generator=draw)
+    firsts = torch.cat([torch.tensor([0, rows - block]), starts])
+    return torch.unique((firsts[:, None] + torch.arange(block)[None, :]).flatten())
+
+
+def suspects(collected: Collected) -> torch.Tensor:
+    """Rows that hold poison, NaN or infinity in some output: what decides about them is the oracle."""
+    found: torch.Tensor | None = None
+    for name, values in collected.values.items():
+        odd = collected.untouched[name]
+        if values.is_floating_point():
+            odd = odd | ~torch.isfinite(values)
+        rows = odd.flatten(1).any(1) if odd.dim() > 1 else odd
+        found = rows if found is None else found | rows
+    chosen = torch.nonzero(found).flatten() if found is not None else torch.empty(0, dtype=torch.long)
+    return chosen if len(chosen) <= MOST_SUSPECTS else torch.cat([chosen[: MOST_SUSPECTS - 1], chosen[-1:]])
+
+
+def check_rows(
+    spec: OperatorSpec, dims: Dims, inputs: Tensors, attributes: dict[str, float], dtype: str, collected: Collected,
+    draw: torch.Generator, stage: Stage, case: str, relative: float | None = None,
+) -> RowsChecked:
+    """Judge what one call left in ``collected``. Raises ``InvalidReference`` when the reference itself fails."""
+    dim = row_dim(spec)
+    if dim is None:
+        chosen = torch.arange(next(iter(collected.values.values())).shape[0])
+        groups: Sequence[torch.Tensor] = [chosen]
+    else:
+        chosen = torch.unique(torch.cat([
+            choose_rows(dims[dim], row_elements(spec, dims, dim), draw), suspects(collected)]))
+        groups = torch.tensor_split(chosen, min(len(chosen), _threads()))
+
+    def one(rows: torch.Tensor) -> RowsChecked:
+        return _group(spec, dims, dim, rows, inputs, attributes, dtype, collected, stage, case, relative)
+
+    with ThreadPoolExecutor(_threads()) as pool:
+        parts = list(pool.map(one, groups))
+    return RowsChecked(
+        worst_ratio=_most([part.worst_ratio for part in parts]), error=_most([part.error for part in parts]),
+        honest_error=_most([part.honest_error for part in parts]),
+        library_error=_most([part.library_error for part in parts]),
+        faults=tuple(fault for part in parts for fault in part.faults), rows=len(chosen),
+    )
+
+
+def _group(
+    spec: OperatorSpec, dims: Dims, dim: str | None, rows: torch.Tensor, inputs: Tensors, attributes: dict[str, float],
+    dtype: str, collected: Collected, stage: Stage, case: str, relative: float | None,
+) -> RowsChecked:
+    cut = {**dims, dim: len(rows)} if dim is not None else dict(dims)
+    mine = {a.name: inputs[a.name].index_select(0, rows) if a.dims[0] == dim else inputs[a.name] for a in spec.inputs}
+    answers = expect(spec, cut, mine, attributes, dtype, relative)
+    faults, ratios, errors = [], [], []
+    for argument in spec.outputs:
+        got = collected.values[argument.name].index_select(0, rows)
+        untouched = collected.untouched[argument.name].index_select(0, rows)
+        answer = answers[argument.name]
+        for low, high in _runs(rows):
+            part = replace(answer, values=answer.values[low:high],
+                           bound=answer.bound.expand_as(answer.values)[low:high])
+            result = compare(argument.name, argument.dims, got[low:high], untouched[low:high], part)
+            ratios.append(result.worst_ratio)
+            errors.append(result.error)
+            if result.finding is not None:
+                first, last = int(rows[low]), int(rows[high - 1])
+                faults.append(_fault(result.finding, first, last, argument.dims[0], stage, case))
+    honest = [answer.honest_error for answer in answers.values()]
+    return RowsChecked(_most(ratios), _most(errors), _most(honest), library_errors(spec, mine, attributes),
+                       tuple(faults), len(rows))
+
+
+def _fault(found: Finding, first: int, last: int, axis: str, stage: Stage, case: str) -> tuple[Outcome, Reason]:
+    where = f"{axis} {first} to {last}" if last > first else f"{axis} {first}"
+    index = (found.index[0] + first, *found.index[1:])
+    text = f"Case '{case}', judged at {where} (numbers below count from {first}): {found.text}"
+    return found.outcome, Reason(found.code, stage, text, case=case, index=index, got=found.got,
+                                 expected=found.expected, bound=found.bound)
+
+
+def _runs(rows: torch.Tensor) -> list[tuple[int, int]]:
+    """Consecutive stretches of sorted row numbers, as positions in ``rows``."""
+    breaks = (torch.nonzero(rows[1:] - rows[:-1] != 1).flatten() + 1).tolist()
+    return list(pairwise([0, *breaks, len(rows)]))
+
+
+def _most(values: Sequence[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _threads() -> int:
+    return max(1, min(THREADS, len(os.sched_getaffinity(0))))
+
+
+__all__ = ["Expected", "RowsChecked", "check_rows", "choose_rows", "row_dim", "row_elements", "suspects"]
