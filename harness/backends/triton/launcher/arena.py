@@ -1,4 +1,4 @@
-"""Device memory of a launcher: every block lies between unmapped pages and is hidden from kernels that do not own it."""
+"""Device memory of a launcher: every block lies between unmapped pages, hidden from kernels that do not own it."""
 
 from __future__ import annotations
 
