@@ -66,13 +66,13 @@ def test_processes_that_all_wake_late_are_no_lead(mine, other, flagged):
 
 
 @pytest.mark.parametrize(("mine", "other", "flagged"), [
-    (50.0, 90.0, False), (25.0, 50.0, False), (25.0, 100.0, True), (1.0, 50.0, True), (50.0, 1.0, False),
+    (90.0, 90.0, False), (60.0, 100.0, False), (40.0, 100.0, True), (1.0, 50.0, True), (50.0, 1.0, False),
 ])
 def test_a_gain_from_repeated_contents_that_no_other_kernel_has_is_flagged(mine, other, flagged):
     record = Record()
-    for side, hot in ((CANDIDATE, mine), ("baseline", other), (AGAIN, other)):
-        record.shapes["s"].rounds[side] = [(100.0, 100.0)] * 5
-        record.shapes["s"].hot[side] = [hot] * 2
+    for side, repeated in ((CANDIDATE, mine), ("baseline", other), (AGAIN, other)):
+        record.shapes["s"].hot[side] = [100.0] * 2
+        record.shapes["s"].repeated[side] = [repeated]
     work = {"s": Work(1000, 1000, 1e-6, 1e-6)}
     assert bool(suspicious(timing((100.0,) * 4, work["s"]), work, record)) is flagged
 
@@ -89,12 +89,15 @@ def test_only_a_kernel_that_is_alone_unsteady_breaks_the_limit(mine, other, brok
 def test_samples_name_roles_not_processes():
     record = Record()
     shape = record.shapes["s"]
+    shape.speed, shape.disturbed = [1.0, 0.8], ["", "slow"]
     for side, value in ((CANDIDATE, 1.0), ("baseline", 2.0), (AGAIN, 2.1)):
         shape.rounds[side] = [(value, value)] * 5
         shape.hot[side] = [value]
+        shape.repeated[side] = [value / 2]
         record.first_calls[side] = [value]
     found = samples_of(record, (POINT,), {"baseline": "baseline", "incumbent": "baseline"}, "baseline").shapes[0]
     assert set(found.versus) == {"baseline", "incumbent"}
     assert found.versus["incumbent"] == found.versus["baseline"]
     assert found.aa[0] == PairedRound((2.0, 2.0), (2.1, 2.1))
-    assert set(found.hot) == {"candidate", "baseline", "incumbent"}
+    assert set(found.hot) == set(found.repeated) == {"candidate", "baseline", "incumbent"}
+    assert (found.repeated["candidate"], found.speed, found.disturbed) == ((0.5,), (1.0, 0.8), ("", "slow"))

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.evaluation.timing.session import LEAST_SLOTS, MOST_RING_BYTES, MOST_SLOTS, draw_calls, ring_slots
+from harness.evaluation.timing.rings import LEAST_SLOTS, MOST_RING_BYTES, MOST_SLOTS, hot_slots, ring_slots
+from harness.evaluation.timing.session import draw_calls, mean_calls
 from harness.evaluation.timing.statistics import median, quantile, resampled, robust_cv
 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
@@ -67,3 +68,18 @@ def test_call_counts_stay_in_the_ring(seed, mean, most):
 def test_call_counts_vary():
     source = random.Random(2)
     assert len({draw_calls(source, 12, 32) for _ in range(50)}) > 3
+
+
+@given(st.integers(1, 1 << 30), st.integers(1, 1 << 29), st.integers(1, 64))
+def test_hot_slots_leave_room_in_the_last_level_cache(slot_bytes, cache, slots):
+    hot = hot_slots(slot_bytes, cache, slots)
+    assert 1 <= hot <= slots
+    assert hot == 1 or hot * slot_bytes <= cache / 2
+
+
+@given(st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=4), st.integers(1, 64))
+def test_the_slowest_side_decides_how_many_calls_a_sample_has(latest, slots):
+    calls = mean_calls(latest, slots)
+    assert 1 <= calls <= slots
+    assert mean_calls([*latest, 1.0], slots) == 1
+    assert mean_calls([value / 2 for value in latest], slots) >= calls

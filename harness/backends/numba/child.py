@@ -10,7 +10,6 @@ from typing import Any
 
 from harness.backends.candidate_module import candidate_line, entry, fault, general_fault, import_candidate
 
-FLUSH_BYTES = 96 << 20
 _ELSEWHERE = re.compile(r"^(tuple|list|string|range) ")
 _LINE_IN_TEXT = re.compile(r'File "candidate\.py", line (\d+)')
 
@@ -52,7 +51,7 @@ class Candidate:
         self._keywords: dict[str, Any] = {}
 
     def answer(self, document: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Do what the judge asks: ``load``, ``compile``, ``call``, ``lend_ring``, ``batch`` or ``flush``."""
+        """Do what the judge asks: ``load``, ``compile``, ``call``, ``lend_ring`` or ``batch``."""
         return getattr(self, f"_{document['op']}")(document, fds)
 
     def _load(self, document: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -110,13 +109,6 @@ class Candidate:
         for arrays in chosen:
             run(*arrays, **keywords)
         return {"claimed_s": time.perf_counter() - began}
-
-    def _flush(self, document: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Stream a buffer larger than the caches through this core."""
-        import numpy as np
-
-        np.zeros(FLUSH_BYTES // 8).sum()
-        return {"ok": True}
 
     def _arrays(self, described: list[dict[str, Any]], fds: list[int]) -> list[Any]:
         import numpy as np

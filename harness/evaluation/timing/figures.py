@@ -17,8 +17,8 @@ from harness.operators.base import ShapePoint
 SUSPICIOUS_SHARE, IMPOSSIBLE_SHARE = 0.95, 0.90
 """A time below these shares of the roof's floor is suspicious, or refused."""
 CLAIM_TOLERANCE = 0.2
-REPEAT_GAIN = 3.0
-"""How much more than any other kernel one may gain from calls on the very same contents."""
+REPEAT_GAIN = 2.0
+"""How much more than any other kernel one may gain from calls on the very same contents, caches being warm anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ def samples_of(record: Record, points: tuple[ShapePoint, ...], roles: Mapping[st
             cold=tuple(shape.cold), first_call=median(first[CANDIDATE]),
             hot={name: tuple(shape.hot[side]) for name, side in named.items()},
             first_calls={name: first[side] for name, side in named.items()},
+            repeated={name: tuple(shape.repeated[side]) for name, side in named.items()},
+            speed=tuple(shape.speed), disturbed=tuple(shape.disturbed),
         ))
     return Samples(tuple(shapes))
 
@@ -99,7 +101,7 @@ def suspicious(timing: Timing, work: Mapping[str, Work], record: Record) -> list
         if abs(late) - max(usually, 0.0) > CLAIM_TOLERANCE * _judged_us(shape, CANDIDATE):
             found.append(f"On {label} the process's own clock misses {late:.0f} us of each call that the judge saw, "
                          f"those of the other kernels at most {usually:.0f} us.")
-        gains = {side: _repeat_gain(shape, side) for side in shape.hot if shape.rounds.get(side)}
+        gains = {side: _repeat_gain(shape, side) for side in shape.hot if shape.repeated.get(side)}
         gain, usual = gains.pop(CANDIDATE, 0.0), max(gains.values(), default=None)
         if usual is not None and gain > REPEAT_GAIN * max(usual, 1.0):
             found.append(f"On {label} calls on the same contents are {gain:.1f} times as fast as calls on new ones "
@@ -119,7 +121,8 @@ def _unseen_us(shape: ShapeRecord, side: str) -> float:
 
 
 def _repeat_gain(shape: ShapeRecord, side: str) -> float:
-    return median([value for one in shape.rounds[side] for value in one]) / max(median(shape.hot[side]), 1e-9)
+    """How much faster calls on known contents are than calls on new ones, with equally warm caches."""
+    return median(shape.hot[side]) / max(median(shape.repeated[side]), 1e-9)
 
 
 def _floor_text(shape: ShapeTiming) -> str:

@@ -4,17 +4,21 @@ A sample is (T - c) / n: T the judge's seconds around a request for n calls, n d
 ring slot, whose contents are new in every sweep; c the seconds of an empty request to a trusted process, so that the
 figure is the slope of time over calls through an intercept that the candidate cannot forge. In a sweep every side gets
 the same slots, in random order, and their outputs are compared.
+
+The figure of a shape includes everything that the host does for a call: ``run`` in Python, its scratch, the launch of
+the compiled function. A hot sample differs in one thing only: its slots fit the last-level cache, and the judge renews
+and poisons them on the clock's own core right before, so that the caches are warm and the contents are new. For a cold
+one the judge sweeps the caches of that core. The candidate is frozen while either happens. Only ``repeated`` samples
+show a process contents that it met before; they are no figure, a gain there is a lead.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
-import os
 import random
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,9 +28,12 @@ from harness.evaluation.judge import ring as judge_ring
 from harness.evaluation.judge.lending import Lending
 from harness.evaluation.ports import CandidateFault
 from harness.evaluation.run import Refused
+from harness.evaluation.timing.pulse import on_cores
+from harness.evaluation.timing.rings import Ring, make_ring
 from harness.evaluation.timing.sides import CANDIDATE, Side, close_sides, open_sides, opponent_failed
 from harness.evaluation.timing.statistics import median
-from harness.hardware import telemetry
+from harness.evaluation.timing.sweeper import Sweeper
+from harness.evaluation.timing.watch import Watch
 from harness.hardware.cores import Cores
 from harness.hardware.detect import detect_cpu
 from harness.operators.base import OperatorSpec, ShapePoint
@@ -34,23 +41,24 @@ from harness.operators.base import OperatorSpec, ShapePoint
 NOTHING = "def run(*arrays, **attributes):\n    pass\n"
 EMPTY_BATCHES = 31
 TARGET_BATCH_S = 5e-3
-LEAST_SLOTS, MOST_SLOTS, MOST_RING_BYTES = 4, 32, 512 << 20
-ITEM_BYTES = {"float16": 2, "bfloat16": 2, "int64": 8}
-CACHES = 3
-"""A ring holds at least this many times the last-level cache, where ``MOST_SLOTS`` allows."""
 HOT_BATCHES = 2
-SHARED_SWITCHES = 2
-"""Switches per request that the judge and the keeper cause themselves where everything shares one core."""
 
 
 @dataclass
 class ShapeRecord:
-    """Microseconds per call of one shape: per side, one list per round; ``claims``: a process's own clock over ours."""
+    """Microseconds per call of one shape: per side, one list per round; ``claims``: a process's own clock over ours.
+
+    Per round: ``calls`` per sample, ``speed`` of the clock as a share of its fastest, ``disturbed`` (empty if quiet).
+    """
 
     rounds: dict[str, list[tuple[float, ...]]] = field(default_factory=lambda: defaultdict(list))
     hot: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     cold: list[float] = field(default_factory=list)
     claims: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    repeated: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    calls: list[tuple[int, ...]] = field(default_factory=list)
+    speed: list[float] = field(default_factory=list)
+    disturbed: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -74,15 +82,15 @@ class Session:
         self._opener, self._spec, self._points, self._stage = opener, spec, points, stage
         self._cores, self._compile, self._deadline_s = cores, compile_request, deadline_s
         self._random = random.Random(secrets.randbits(64))  # the order is not part of what a replay needs
-        self.rings: dict[str, list[Lending]] = {}
-        self.footprints: dict[str, int] = {}
-        self._renewals: dict[str, judge_ring.Renewal] = {}
+        self.rings: dict[str, Ring] = {}
         self._stack = contextlib.ExitStack()
         try:
-            self._stack.enter_context(_judge_on(cores))
+            self._stack.enter_context(on_cores(cores.rest))
+            cache = detect_cpu().last_level_bytes
             for point in points:
-                self._make_ring(point, dtype, regimes, seed)
+                self.rings[point.label] = make_ring(spec, point, dtype, regimes, seed, stage, cache)
             self._overhead_s = self._measure_overhead()
+            self._watch, self._sweeper = Watch(cores), Sweeper(cache)
         except BaseException:
             self.close()
             raise
@@ -90,8 +98,7 @@ class Session:
     def close(self) -> None:
         """Give rings and cores back."""
         for ring in self.rings.values():
-            for lending in ring:
-                lending.close()
+            ring.close()
         self.rings.clear()
         self._stack.close()
 
@@ -100,18 +107,10 @@ class Session:
         """The judge's own cost per request, microseconds."""
         return self._overhead_s * 1e6
 
-    def _make_ring(self, point: ShapePoint, dtype: str, regimes: tuple[str, ...], seed: int) -> None:
-        slot_bytes = bytes_lent(self._spec, point, dtype)
-        slots = ring_slots(slot_bytes, detect_cpu().last_level_bytes)
-        ring = judge_ring.fresh_inputs(self._spec, point, dtype, regimes, seed, slots, self._stage, point.label)
-        self.rings[point.label] = ring
-        self._renewals[point.label] = judge_ring.Renewal(ring, seed, self._stage, point.label)
-        self.footprints[point.label] = slots * slot_bytes
-
     def _measure_overhead(self) -> float:
         sides = open_sides(self._opener, {"nothing": NOTHING}, self._compile, self._cores, self._deadline_s)
         try:
-            ring = next(iter(self.rings.values()))
+            ring = next(iter(self.rings.values())).slots
             sides["nothing"].lend(ring)
             return median([sides["nothing"].batch(ring, ())[0] for _ in range(EMPTY_BATCHES)])
         finally:
@@ -148,63 +147,95 @@ class Session:
     def _shape(self, point: ShapePoint, sides: dict[str, Side], record: ShapeRecord, sweeps: int,
                disturbed: list[str]) -> None:
         ring = self.rings[point.label]
-        estimates = []
-        for side in sides.values():
+        latest = {}
+        for name, side in sides.items():
             with _named(side):
-                side.lend(ring)
-                side.batch(ring, [0])
-                estimates.append(self._per_call(side, ring, [1 % len(ring), 2 % len(ring)])[0])
-        calls = min(max(TARGET_BATCH_S / max(*estimates, 1e-6), 1.0), len(ring))
+                side.lend(ring.slots)
+                side.batch(ring.slots, [0])
+                latest[name] = self._per_call(side, ring, [1 % len(ring), 2 % len(ring)])[0]
         verified = self._random.randrange(sweeps)
-        before, requests = telemetry.read(self._cores.timing), sweeps * len(sides)
-        switches = -sum(side.worker.switches for side in sides.values())
         samples: dict[str, list[float]] = {name: [] for name in sides}
+        counts = []
+        self._watch.begin(sides.values())
         for sweep in range(sweeps):
             self._ensure_time()
-            slots = self._random.sample(range(len(ring)), draw_calls(self._random, calls, len(ring)))
-            self._renewals[point.label].renew([ring[slot] for slot in slots])
-            taken = judge_ring.Samples([ring[slot] for slot in slots])
-            for name in self._random.sample(list(sides), len(sides)):
+            counts.append(draw_calls(self._random, mean_calls(latest.values(), len(ring)), len(ring)))
+            slots = self._random.sample(range(len(ring)), counts[-1])
+            ring.renew(slots)
+            taken = judge_ring.Samples(ring.chosen(slots))
+            for name in self._order(sides):
                 with _named(sides[name]):
-                    seconds, claim = self._per_call(sides[name], ring, slots)
+                    latest[name], claim = self._per_call(sides[name], ring, slots)
                 taken.take(name)
-                samples[name].append(seconds * 1e6)
+                samples[name].append(latest[name] * 1e6)
                 if claim is not None:
-                    record.claims[name].append(claim / seconds)
+                    record.claims[name].append(claim / latest[name])
                 if name == CANDIDATE and sweep == verified:
-                    self._verify(ring[self._random.choice(slots)], point)
-            other = next((name for name in sides if name != CANDIDATE), None)
-            if CANDIDATE in sides and other is not None and taken.wrong(CANDIDATE, other, self._relative):
-                raise self._caught(point)
-        switches += sum(side.worker.switches for side in sides.values())
-        if set(self._cores.timing) & set(self._cores.rest):
-            switches = max(0, switches - SHARED_SWITCHES * requests)
-        after = telemetry.read(self._cores.timing)
-        seen = telemetry.between(before, after, self._cores.threads, switches, requests)
+                    self._verify(ring.slots[self._random.choice(slots)], point)
+            self._compare(taken, sides, point)
+        seen = self._watch.end(sweeps * len(sides))
+        record.calls.append(tuple(counts))
+        record.speed.append(seen.speed)
+        record.disturbed.append(seen.text if seen.disturbed else "")
         if seen.disturbed:
             disturbed.append(seen.text)
         for name, values in samples.items():
             record.rounds[name].append(tuple(values))
-        self._hot_and_cold(sides, ring, self._renewals[point.label], record, max(1, round(calls)))
+        self._hot(point, sides, record, max(1, round(mean_calls(latest.values(), len(ring)))))
+        self._cold(sides, ring, record)
 
-    def _hot_and_cold(self, sides: dict[str, Side], ring: list[Lending], renewal: judge_ring.Renewal,
-                      record: ShapeRecord, calls: int) -> None:
-        for name in self._random.sample(list(sides), len(sides)):
-            with _named(sides[name]):
-                slot = self._random.randrange(len(ring))
-                for _ in range(HOT_BATCHES):
-                    record.hot[name].append(self._per_call(sides[name], ring, [slot] * calls)[0] * 1e6)
-        if CANDIDATE in sides:
-            slot = self._random.randrange(len(ring))
-            renewal.renew([ring[slot]])
-            sides[CANDIDATE].flush()
-            record.cold.append(self._per_call(sides[CANDIDATE], ring, [slot])[0] * 1e6)
+    def _order(self, sides: Mapping[str, Side]) -> list[str]:
+        """All sides in an order that nobody knows beforehand."""
+        return self._random.sample(list(sides), len(sides))
 
-    def _per_call(self, side: Side, ring: list[Lending], slots: list[int]) -> tuple[float, float | None]:
+    def _hot(self, point: ShapePoint, sides: dict[str, Side], record: ShapeRecord, calls: int) -> None:
+        """Warm caches, new contents; then the very same contents again, which must bring nothing more."""
+        ring = self.rings[point.label]
+        for _ in range(HOT_BATCHES):
+            slots = self._random.sample(range(len(ring)), min(ring.hot, calls))
+            with on_cores(self._cores.timing):
+                ring.renew(slots)
+            taken = judge_ring.Samples(ring.chosen(slots))
+            for name in self._order(sides):
+                record.hot[name].append(self._warm(sides[name], ring, slots) * 1e6)
+                taken.take(name)
+            self._compare(taken, sides, point)
+        for name in self._order(sides):
+            record.repeated[name].append(self._warm(sides[name], ring, slots) * 1e6)
+
+    def _warm(self, side: Side, ring: Ring, slots: list[int]) -> float:
+        """Seconds per call on slots that the judge has just handled on the clock's core."""
+        with on_cores(self._cores.timing):
+            for lending in ring.chosen(slots):
+                lending.poison()
+        with _named(side):
+            return self._net(side.timed(slots)[0]) / len(slots)
+
+    def _cold(self, sides: dict[str, Side], ring: Ring, record: ShapeRecord) -> None:
+        """One call of the candidate on new contents that lie in no cache of the clock's core."""
+        if CANDIDATE not in sides:
+            return
+        slot = self._random.randrange(len(ring))
+        ring.renew([slot])
+        ring.slots[slot].poison()
+        with on_cores(self._cores.timing):
+            self._sweeper.sweep()
+        record.cold.append(self._net(sides[CANDIDATE].timed([slot])[0]) * 1e6)
+
+    def _per_call(self, side: Side, ring: Ring, slots: list[int]) -> tuple[float, float | None]:
         """Seconds per call by the judge's clock, and by the worker's own."""
-        seconds, claimed = side.batch(ring, slots)
-        net = max(seconds - self._overhead_s, 1e-9)
-        return net / len(slots), None if claimed is None else claimed / len(slots)
+        seconds, claimed = side.batch(ring.slots, slots)
+        return self._net(seconds) / len(slots), None if claimed is None else claimed / len(slots)
+
+    def _net(self, seconds: float) -> float:
+        """What is left of a request's time without the judge's own part."""
+        return max(seconds - self._overhead_s, 1e-9)
+
+    def _compare(self, taken: judge_ring.Samples, sides: Mapping[str, Side], point: ShapePoint) -> None:
+        """Refuse a candidate whose timed outputs differ from another side's and are wrong."""
+        other = next((name for name in sides if name != CANDIDATE), None)
+        if CANDIDATE in sides and other is not None and taken.wrong(CANDIDATE, other, self._relative):
+            raise self._caught(point)
 
     def _verify(self, lending: Lending, point: ShapePoint) -> None:
         """Refuse a candidate whose timed call left a wrong result in its slot."""
@@ -221,11 +252,13 @@ class Session:
         return Refused(Outcome.REWARD_HACK, Reason("timed_output_wrong", self._stage, text, case=point.label), *reasons)
 
 
-def ring_slots(slot_bytes: int, last_level_bytes: int) -> int:
-    """Slots of a ring: enough to leave the caches, at least four, within bounds of number and memory."""
-    wanted = -(-CACHES * last_level_bytes // slot_bytes)
-    most = max(1, min(MOST_SLOTS, MOST_RING_BYTES // slot_bytes))
-    return max(min(wanted, most), min(LEAST_SLOTS, most))
+def mean_calls(latest: Iterable[float], slots: int) -> float:
+    """Calls per sample for which the slowest side takes ``TARGET_BATCH_S``; between 1 and ``slots``.
+
+    ``latest`` are the seconds per call of the samples just taken, so that a kernel which is slow only while it warms up
+    changes the first sample at most.
+    """
+    return min(max(TARGET_BATCH_S / max(*latest, 1e-6), 1.0), slots)
 
 
 def draw_calls(source: random.Random, mean: float, most: int) -> int:
@@ -247,6 +280,11 @@ def _merge(into: Record, other: Record) -> None:
         target.cold += shape.cold
         for name, claims in shape.claims.items():
             target.claims[name] += claims
+        for name, repeated in shape.repeated.items():
+            target.repeated[name] += repeated
+        target.calls += shape.calls
+        target.speed += shape.speed
+        target.disturbed += shape.disturbed
 
 
 @contextlib.contextmanager
@@ -258,22 +296,3 @@ def _named(side: Side) -> Iterator[None]:
         if side.name == CANDIDATE:
             raise
         raise opponent_failed(side.name, fault) from fault
-
-
-@contextlib.contextmanager
-def _judge_on(cores: Cores) -> Iterator[None]:
-    """Keep the judge off the clock's cores."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores.rest)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-def bytes_lent(spec: OperatorSpec, point: ShapePoint, dtype: str) -> int:
-    """Bytes of all arrays of one call."""
-    return sum(
-        ITEM_BYTES.get(argument.dtype or dtype, 4) * math.prod(point.dims[dim] for dim in argument.dims)
-        for argument in spec.arguments
-    )

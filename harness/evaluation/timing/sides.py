@@ -43,7 +43,13 @@ class Side:
             self.worker.ask(request, fds)
 
     def batch(self, ring: Sequence[Lending], slots: Sequence[int]) -> tuple[float, float | None]:
-        """Call once per slot, in that order, on freshly poisoned outputs; the judge's seconds and the worker's claim.
+        """Poison the outputs of ``slots``, then ``timed``."""
+        for slot in set(slots):
+            ring[slot].poison()
+        return self.timed(slots)
+
+    def timed(self, slots: Sequence[int]) -> tuple[float, float | None]:
+        """Call once per slot, in that order, on outputs just poisoned; the judge's seconds and the worker's claim.
 
         The seconds are at least what the process spent on its cores until it was frozen: work that a thread does
         before the question or after the answer is charged as well.
@@ -51,15 +57,7 @@ class Side:
         Raises:
             CandidateFault: the kernel failed.
         """
-        for slot in set(slots):
-            ring[slot].poison()
-        return self._timed({"op": "batch", "slots": list(slots)})
-
-    def flush(self) -> None:
-        """Drive everything out of the caches of the timing core."""
-        self.worker.ask({"op": "flush"})
-
-    def _timed(self, request: dict[str, Any]) -> tuple[float, float | None]:
+        request = {"op": "batch", "slots": list(slots)}
         spent = self.worker.cpu_s
         tree.ahead(0, tree.JUDGE)  # or the judge's own wait for a core would be charged to the kernel
         try:

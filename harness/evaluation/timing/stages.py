@@ -197,7 +197,7 @@ def _work(run: Run, points: tuple[ShapePoint, ...], session: Session) -> dict[st
     found = {}
     for point in points:
         nbytes, flops = run.spec.bytes_per_call(point.dims, 4), run.spec.flops_per_call(point.dims)
-        footprint = session.footprints[point.label]
+        footprint = session.rings[point.label].footprint
         charged = round(nbytes * (1 - min(cache / footprint, 0.75)))
         found[point.label] = figures.Work(
             nbytes, flops, floor_s=measured.floor_s(nbytes, flops, footprint),
