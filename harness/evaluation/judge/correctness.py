@@ -14,9 +14,10 @@ from harness.domain.vocabulary import Backend, Outcome, Stage
 from harness.evaluation.buffers import dtype_of
 from harness.evaluation.judge.checking import Checked
 from harness.evaluation.judge.inputs import cases_for, dtype_for
+from harness.evaluation.judge.measured import judge_measured
 from harness.evaluation.judge.oracle import library_errors
 from harness.evaluation.judge.session import Problem, Session, end_session, session_of
-from harness.evaluation.run import Refused, Run
+from harness.evaluation.run import Place, Refused, Run
 
 MIXED = "mixed"
 
@@ -29,9 +30,12 @@ def correctness(run: Run) -> None:
     try:
         session = session_of(run)
         problems = list(_problems(run, session))
+        session.prepare([problem for problem, _ in problems])
         for done, (problem, regime) in enumerate(problems):
             run.progress(Stage.CORRECTNESS, done, len(problems), problem.name)
             _one(run, session, problem, regime)
+        if run.place is Place.DEVICE:
+            judge_measured(run, session)
     except BaseException:
         end_session(run)
         raise
@@ -89,5 +93,6 @@ def _record(run: Run, session: Session, problem: Problem, regime: str, result: C
         error=result.error,
         baseline_error=max((error for error in honest if error is not None), default=None),
         library_error=library_errors(run.spec, problem.inputs, problem.attributes),
+        bound=result.bound,
     )
     run.correctness = Correctness((*run.correctness.cases, entry))
