@@ -82,18 +82,17 @@ def become(config: dict[str, Any], sock: socket.socket, output: int, notes: Note
         signal.set_wakeup_fd(-1)
         plan = walls.Plan(
             uid=config["uid"], jail=config["jail"], tmp=config["tmp"], readable=tuple(config["readable"]),
-            data_bytes=config["data_bytes"],
+            data_bytes=config["data_bytes"], without=frozenset(config["without"]),
         )
         _private_places(plan.tmp)
         if config.get("cores"):
             os.sched_setaffinity(0, set(config["cores"]))
         _first_to_die()
-        standing = walls.build(plan)
-        linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of user clears it, hence here
+        built = walls.build(plan)
         notes.install()
         random.seed()
         channel = Channel(sock, notes)
-        channel.send({"ready": standing})
+        channel.send({"ready": built.standing, "missing": built.missing})
         importlib.import_module(config["module"]).serve(channel)
         status = 0
     except frames.Closed:

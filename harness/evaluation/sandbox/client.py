@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import time
 from pathlib import Path
 
 from harness.domain.errors import InfrastructureError
-from harness.evaluation.sandbox import frames
+from harness.evaluation.sandbox import frames, removal
 from harness.evaluation.sandbox.modes import SINGLE_THREADED, Mode
 from harness.hardware.cores import reserve
 
@@ -105,7 +104,7 @@ class ServerClient:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        shutil.rmtree(self._home, ignore_errors=True)
+        removal.remove(self._home)
 
     def _last_words(self) -> str:
         with contextlib.suppress(OSError):
@@ -119,4 +118,4 @@ def sweep() -> None:
     for path in Path(tempfile.gettempdir()).glob(PREFIX + "*-*"):
         owner = path.name.removeprefix(PREFIX).partition("-")[0]
         if owner.isdigit() and not Path("/proc", owner).exists():
-            shutil.rmtree(path, ignore_errors=True)
+            removal.remove(str(path))

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
+import platform
 import resource
 import signal
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.evaluation.sandbox import walls
+from harness.evaluation.sandbox import linux, walls
+from harness.evaluation.sandbox.system_calls import ARCHITECTURES, DENIED
 
 PTRACE_SEIZE = 0x4206
-PRIVATE_OF_THE_JUDGE = ("environ", "mem", "maps", "fd/0")
+PRIVATE = ("environ", "mem", "maps", "fd/0")
+KERNEL_CALLS = ("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "keyctl", "kcmp", "shmget")
+MAP_SHARED_ANONYMOUS = 0x21
 
 
 def serve(channel: Any) -> None:
@@ -27,21 +33,30 @@ def serve(channel: Any) -> None:
     tries: dict[str, Callable[[], object]] = {
         "read_secret": lambda: Path(facts["secret"]).read_text(),
         "write_outside": lambda: Path(facts["writable"], "escaped").write_text("out"),
-        "read_judge": lambda: _read_judge(judge),
+        "read_judge": lambda: _read_private(judge),
+        "read_keeper": lambda: _read_private(os.getppid()),
         "signal_judge": lambda: _signal(judge),
         "signal_keeper": _signal_keeper,
         "trace_judge": lambda: _trace(judge),
+        "limit_judge": lambda: _limit_judge(judge),
         "tcp": lambda: socket.create_connection(("127.0.0.1", facts["tcp"]), timeout=1.0),
         "udp": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"out", ("127.0.0.1", facts["udp"])),
+        "abstract_socket": lambda: socket.socket(socket.AF_UNIX).connect(b"\0" + facts["abstract"].encode()),
+        "netlink": lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close(),
         "execute": lambda: _execute(),
+        "shared_memory": _shared_memory,
+        "user_namespace": lambda: linux.unshare(linux.CLONE_NEWUSER),
+        "mount": lambda: linux.mount("none", facts["tmp"], "tmpfs"),
+        **{name: partial(_call, name) for name in KERNEL_CALLS},
         "large_file": lambda: _large_file(facts["tmp"]),
         "many_files": lambda: _many_files(),
     }
     escaped = [name for name, attempt in tries.items() if _succeeds(attempt)]
     needed = (os.__file__, ctypes.__file__)
     broken = [path for path in needed if not _succeeds(Path(path).read_bytes)]
+    with contextlib.suppress(OSError):  # a process that stays alone leaves none
+        _leave_a_daemon()
     channel.send({"id": facts["id"], "escaped": escaped, "broken": broken, "uid": os.getuid(), "pid": os.getpid()})
-    _leave_a_daemon()
 
 
 def _succeeds(attempt: Callable[[], object]) -> bool:
@@ -51,7 +66,7 @@ def _succeeds(attempt: Callable[[], object]) -> bool:
 
 
 def _not_inside(pid: int) -> None:
-    """Refuse where ``pid`` names this process or its keeper, so that a container's small numbers fool nobody."""
+    """Refuse where ``pid`` names this process or its keeper, so that small numbers of a namespace fool nobody."""
     if pid in (os.getpid(), os.getppid()):
         raise OSError("that is this process tree")
 
@@ -70,13 +85,40 @@ def _signal_keeper() -> object:
     return True
 
 
-def _read_judge(pid: int) -> object:
-    _not_inside(pid)
-    for name in PRIVATE_OF_THE_JUDGE:
+def _read_private(pid: int) -> object:
+    """Open what belongs to another process alone; the judge's number may mean this process inside a namespace."""
+    if pid == os.getpid():
+        raise OSError("that is this process")
+    for name in PRIVATE:
         with contextlib.suppress(OSError):
             os.close(os.open(f"/proc/{pid}/{name}", os.O_RDONLY))
             return True
-    raise PermissionError("nothing of the judge is readable")
+    raise PermissionError("nothing of it is readable")
+
+
+def _limit_judge(pid: int) -> object:
+    _not_inside(pid)
+    resource.prlimit(pid, resource.RLIMIT_CORE)
+    return True
+
+
+def _call(name: str) -> object:
+    """A call into a wide interface of the kernel; whatever it says of the arguments, it was reached."""
+    column = list(ARCHITECTURES).index(platform.machine())
+    number = DENIED[name][column]
+    if number is None:
+        raise OSError("no such call here")
+    try:
+        linux.syscall(number, 0, 0, 0, 0, 0)
+    except OSError as error:
+        return error.errno not in (errno.EPERM, errno.ENOSYS, errno.EACCES)
+    return True
+
+
+def _shared_memory() -> object:
+    address = linux.mmap(0, 4096, 3, MAP_SHARED_ANONYMOUS)
+    linux.munmap(address, 4096)
+    return True
 
 
 def _trace(pid: int) -> object:
@@ -111,9 +153,11 @@ def _many_files() -> object:
 
 def _leave_a_daemon() -> None:
     """A double fork that holds the channel open for ever: the judge sees it end only when the tree is killed."""
-    if os.fork() == 0:
+    child = os.fork()
+    if child == 0:
         os.setsid()
         if os.fork() == 0:
             while True:
                 signal.pause()
         os._exit(0)
+    os.waitpid(child, 0)

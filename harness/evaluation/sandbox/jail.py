@@ -12,9 +12,10 @@ from pathlib import Path
 
 from harness.evaluation.sandbox import linux
 
-DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+DEVICES = ("/dev/null", "/dev/urandom")  # not zero: shared maps of it are memory that no limit counts
 TMP = "/private-tmp"
 """A candidate's own folder in the jail. Not ``/tmp``: Python itself may live below, and a mount would hide it."""
+TMP_NAMES = 4096
 READ_ONLY = linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID
 
 
@@ -84,4 +85,5 @@ def private(tmp_bytes: int, uid: int | None) -> None:
     """
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
     owner = "" if uid is None else f",uid={uid},gid={uid}"
-    linux.mount("none", TMP, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, f"mode=0700,size={tmp_bytes}{owner}")
+    linux.mount("none", TMP, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, 
+                f"mode=0700,size={tmp_bytes},nr_inodes={TMP_NAMES}{owner}")

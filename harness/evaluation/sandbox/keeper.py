@@ -10,22 +10,28 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from harness.evaluation.sandbox import frames, tree
+from harness.evaluation.sandbox import frames, linux, tree, watch
 from harness.evaluation.sandbox.faults import Notes
 
 OUTPUT_KEPT = 8 << 10
+OUTPUT_MOST = 64 << 20
+"""A candidate that prints more keeps the machine from its work, and is ended."""
 
 
 class Keeper:
     """Serves the judge's control socket until the candidate has ended or the judge hangs up; then nothing is left."""
 
-    def __init__(self, control: socket.socket, own_namespace: bool, notes: Notes) -> None:
+    def __init__(self, control: socket.socket, own_namespace: bool, notes: Notes, allowance: watch.Allowance) -> None:
         self._control = control
         self._own = own_namespace
         self._notes = notes
+        self._allowance = allowance
         self._output = bytearray()
+        self._printed = 0
         self._candidate = 0
         self._status: int | None = None
+        self._excess: str | None = None
+        self._frozen = False
 
     def keep(self, become: Callable[[int], None], channel: socket.socket) -> None:
         """Fork the candidate, which runs ``become(output pipe)``, and look after it to the end.
@@ -40,14 +46,19 @@ class Keeper:
         self._candidate = os.fork()
         if self._candidate == 0:
             become(write)
+        # what the candidate could reach of it, where the two share a user, is closed to it
+        linux.prctl(linux.PR_SET_DUMPABLE, 0)
         os.close(write)
         channel.close()
         os.set_blocking(read, False)
         poll = select.poll()
         for fd in (self._control.fileno(), wake_read, read):
             poll.register(fd, select.POLLIN)
-        while self._status is None:
-            for fd, _ in poll.poll():
+        while self._status is None and self._excess is None:
+            ready = poll.poll(None if self._frozen else watch.EVERY_MS)
+            if not ready:
+                self._excess = watch.excess(self._allowance)
+            for fd, _ in ready:
                 if fd == read:
                     if not self._drain(read):
                         poll.unregister(read)
@@ -70,10 +81,11 @@ class Keeper:
             return False
         answer: dict[str, Any] = {"op": asked["op"]}
         if asked["op"] == "stop":
-            answer["done"] = tree.stop(own_namespace=self._own)
+            answer["done"] = self._frozen = tree.stop(own_namespace=self._own)
             answer["switches"] = tree.involuntary_switches(self._candidate)
             answer["cpu_s"] = tree.cpu_seconds(tree.members())
         elif asked["op"] == "continue":
+            self._frozen = False
             tree.resume()
         elif asked["op"] == "pin":
             for pid in tree.members():  # helpers it forked before would otherwise work on another core
@@ -102,12 +114,15 @@ class Keeper:
             if not data:
                 return False
             self._output = (self._output + data)[-OUTPUT_KEPT:]
+            self._printed += len(data)
+            if self._printed > OUTPUT_MOST:
+                self._excess = watch.OUTPUT
+                return False
         return True
 
     def _say_ended(self) -> None:
-        status = self._status or 0
-        code = os.waitstatus_to_exitcode(status)
+        code = -signal.SIGKILL if self._status is None else os.waitstatus_to_exitcode(self._status)
         ended = {"event": "ended", "status": code, "output": self._output.decode("utf-8", "replace"),
-                 "in_guard": self._notes.in_guard()}
+                 "in_guard": self._notes.in_guard(), "excess": self._excess}
         with contextlib.suppress(frames.FrameError):
             frames.send(self._control, ended)

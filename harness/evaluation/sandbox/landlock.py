@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from harness.evaluation.sandbox import linux
 
 CREATE, ADD, RESTRICT = 444, 445, 446
-EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, TRUNCATE = 1, 2, 4, 8, 1 << 14
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, TRUNCATE, IOCTL_DEVICE = 1, 2, 4, 8, 1 << 14, 1 << 15
 BEYOND_FILES = READ_DIR | 0x1FF0 | (1 << 13)  # rights that only make sense below a directory
 ALL_BY_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
 ALL_FROM_5 = (1 << 16) - 1
@@ -32,10 +32,12 @@ def abi() -> int:
         return 0
 
 
-def restrict(readable: Sequence[str], writable: Sequence[str], executable: Sequence[str] = ()) -> None:
+def restrict(readable: Sequence[str], writable: Sequence[str], executable: Sequence[str] = (),
+             devices: Sequence[str] = ()) -> None:
     """Confine this process: read below ``readable``, everything but execution below ``writable``, nothing else.
 
-    Only ``executable`` may be read and executed (none by default). Paths that do not exist are skipped.
+    Only ``executable`` may be read and executed (none by default), only ``devices`` may be read, written and
+    controlled. Paths that do not exist are skipped.
 
     Raises:
         OSError: the kernel has no Landlock or refuses the ruleset.
@@ -50,7 +52,7 @@ def restrict(readable: Sequence[str], writable: Sequence[str], executable: Seque
     try:
         for paths, access in (
             (readable, READ_FILE | READ_DIR), (executable, READ_FILE | READ_DIR | EXECUTE),
-            (writable, everything & ~EXECUTE),
+            (writable, everything & ~EXECUTE), (devices, READ_FILE | WRITE_FILE | IOCTL_DEVICE),
         ):
             for path in paths:
                 _allow(ruleset, path, access & everything)

@@ -10,12 +10,11 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from harness.evaluation.sandbox import child, frames, jail, linux, walls
+from harness.evaluation.sandbox import child, frames, jail, linux, users, walls, watch
 from harness.evaluation.sandbox.faults import Notes
 from harness.evaluation.sandbox.keeper import Keeper
 
 TMP_BYTES = 64 << 20
-FIRST_UID, UIDS = 61_000, 4_000
 
 
 class Server:
@@ -65,12 +64,13 @@ class Server:
         self._opened += 1
         use_jail = self._jailed and asked.get("jail", True)
         config = {
-            "uid": FIRST_UID + self._opened % UIDS if self._privileged and asked.get("uid", True) else None,
+            "uid": users.of_candidate(self._opened) if self._privileged and asked.get("uid", True) else None,
             "jail": use_jail,
             "tmp": jail.TMP if use_jail else asked["tmp"],
             "readable": self._readable,
             "data_bytes": asked["data_bytes"],
             "cores": asked.get("cores"),
+            "without": asked.get("without", ()),
             "module": "harness.evaluation.sandbox.escape" if asked.get("probe") else self._module,
         }
         if os.fork() == 0:
@@ -99,4 +99,7 @@ class Server:
             control.close()
             child.become(config, channel, output, self._notes)
 
-        Keeper(control, own_namespace=config["jail"], notes=self._notes).keep(become, channel)
+        allowance = watch.Allowance(
+            memory_bytes=config["data_bytes"], tmp=None if config["jail"] else config["tmp"], tmp_bytes=TMP_BYTES,
+        )
+        Keeper(control, config["jail"], self._notes, allowance).keep(become, channel)

@@ -44,6 +44,24 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     return total
 
 
+def descendants() -> set[int]:
+    """Every living or dead descendant of this process, by the kernel's lists of children where it keeps them: cheap
+    however many processes the machine runs."""
+    found: set[int] = set()
+    waiting = [os.getpid()]
+    try:
+        while waiting:
+            pid = waiting.pop()
+            for thread in os.listdir(f"{PROC}/{pid}/task"):  # noqa: PTH208
+                with open(f"{PROC}/{pid}/task/{thread}/children", "rb") as file:  # noqa: PTH123
+                    new = {int(word) for word in file.read().split()} - found
+                found |= new
+                waiting += new
+    except FileNotFoundError:  # no such lists, or one ended meanwhile
+        return set(members())
+    return found
+
+
 def members() -> dict[int, str]:
     """State by pid of every living descendant of this process."""
     parents: dict[int, tuple[str, int]] = {}

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.domain.vocabulary import Outcome
 from harness.evaluation.ports import Fault
+from harness.evaluation.sandbox import watch
 
 CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGBUS)
 OUTCOMES_SAID = (
@@ -63,6 +64,22 @@ def said(document: Any, declines: Sequence[Outcome] = ()) -> Fault:
         text=(plain(text) if isinstance(text, str) else "") or "The candidate failed without a message.",
         line=line if isinstance(line, int) and not isinstance(line, bool) and 0 < line < MOST_LINES else None,
     )
+
+
+EXCESSES = {
+    watch.MEMORY: ("memory_limit", "The candidate used more memory than it may, all its processes together, and was "
+                   "stopped. Use less scratch."),
+    watch.PROCESSES: ("process_limit", "The candidate started too many threads or processes and was stopped. Start "
+                      "none."),
+    watch.DISK: ("disk_limit", "The candidate wrote too many or too large files and was stopped. Write none."),
+    watch.OUTPUT: ("output_limit", "The candidate printed without end and was stopped. Print nothing."),
+}
+
+
+def exceeded(what: str) -> Fault:
+    """The keeper ended the candidate, which used too much of something (``watch.excess``)."""
+    code, text = EXCESSES[what]
+    return Fault(Outcome.OVER_LIMIT, code, text)
 
 
 def crashed(status: int, output: str, *, in_guard: bool) -> Fault:

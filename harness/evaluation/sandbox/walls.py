@@ -1,33 +1,73 @@
-"""The walls a candidate process puts around itself, in order; each that stands is named in the list returned."""
+"""The walls a process puts around itself, in order; each that stands is named, and why another one does not.
+
+A candidate's process is built by ``build`` after the fork. A program outside the fork server (a compiler, a native
+run) calls it early in its own ``main`` with a ``Plan`` of its own: which folders it may run programs from, which
+devices it opens, no limit where a driver would break on it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import resource
+import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from harness.evaluation.sandbox import landlock, linux, seccomp
 
 SYSTEM = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime",
           "/sys/devices/system/cpu")
+GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia[0-9]*",
+               "/dev/nvidia-caps/*")
+GPU_FILES = ("/proc/driver/nvidia", "/proc/devices", "/proc/cpuinfo", "/proc/meminfo", "/proc/self",
+             "/sys/devices", "/sys/bus/pci", "/sys/module/nvidia", "/usr/local/cuda", "/usr/local/nvidia",
+             "/usr/share/nvidia", "/run/nvidia", "/etc/nvidia")
 FILE_BYTES = 64 << 20
+ADDRESS_BYTES = 512 << 30
+"""Address space, generous for guard ranges: what it bounds are page tables, which no other limit counts."""
 OPEN_FILES = 512
 PROCESSES = 256
+QUEUED_SIGNALS = 1024
+
+LIMITS, UID, NO_NEW_PRIVS, LANDLOCK, SECCOMP = "limits", "uid", "no_new_privs", "landlock", "seccomp"
+OPTIONAL = (LIMITS, UID, NO_NEW_PRIVS, LANDLOCK, SECCOMP)
+"""The walls that ``Plan.without`` can leave out; namespaces are left out by the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to build for one candidate. ``uid`` is its own user, ``None`` to keep the server's; ``jail``: it runs in
-    its own namespaces; ``tmp``: its private directory; ``readable``: what Landlock lets it read."""
+    """What to build for one process.
+
+    ``uid`` is its own user, ``None`` to keep the starter's; ``jail``: it runs in its own namespaces already; ``tmp``:
+    its private directory, the only place it may write to; ``readable``: what Landlock lets it read. ``data_bytes``
+    bounds its private memory, ``address_bytes`` its address space; ``None`` leaves them free, as CUDA needs.
+    ``executable``: folders and files it may run programs from; with any, it may also start processes. ``devices``:
+    device files it may open, as ``gpu_devices()`` lists them. ``allowed`` names further system calls to let through.
+    ``without``: walls not to build, to see what the others hold.
+    """
 
     uid: int | None
     jail: bool
     tmp: str
     readable: tuple[str, ...]
-    data_bytes: int
+    data_bytes: int | None
+    address_bytes: int | None = ADDRESS_BYTES
+    executable: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+    without: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Built:
+    """``standing``: the walls that stand; ``missing``: why the others do not."""
+
+    standing: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
 
 
 def readable_paths(package_root: str) -> tuple[str, ...]:
@@ -36,27 +76,48 @@ def readable_paths(package_root: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((sys.base_prefix, sys.prefix, *SYSTEM, *own)))
 
 
-def build(plan: Plan) -> list[str]:
-    """Confine the calling process for good and name the walls that stand."""
-    standing: list[str] = ["pidns", "mountns", "netns"] if plan.jail else []
+def gpu_devices() -> tuple[str, ...]:
+    """The NVIDIA device files of this machine."""
+    return tuple(path for pattern in GPU_DEVICES for path in sorted(glob.glob(pattern)) if not os.path.isdir(path))  # noqa: PTH112, PTH207
+
+
+def build(plan: Plan) -> Built:
+    """Confine the calling process for good. Threads that run already stay outside some of the walls: call it first."""
+    built = Built(["pidns", "mountns", "netns"] if plan.jail else [])
 
     def attempt(name: str, wall: Callable[[], None]) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        if name in plan.without:
+            built.missing[name] = "left out on request"
+            return
+        try:
             wall()
-            standing.append(name)
+            built.standing.append(name)
+        except (OSError, ValueError) as error:
+            built.missing[name] = str(error)
 
-    attempt("limits", lambda: _limits(plan))
+    attempt(LIMITS, lambda: _limits(plan))
     if plan.uid is not None:
         uid = plan.uid
-        attempt("uid", lambda: _own_uid(uid))
+        attempt(UID, lambda: _own_uid(uid))
     with contextlib.suppress(OSError):
         linux.drop_capabilities()
-    attempt("no_new_privs", lambda: _ignore(linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)))
+    attempt(NO_NEW_PRIVS, lambda: _ignore(linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)))
+    # a change of user clears the one and the filter refuses both: hence between them
+    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        linux.prctl(linux.PR_SET_DUMPABLE, 0)  # no dump of its memory, not even into a program that collects dumps
     proc = ("/proc",) if plan.jail else ()
-    readable: Sequence[str] = (*plan.readable, *proc, "/dev/zero", "/dev/urandom")
-    attempt("landlock", lambda: landlock.restrict(readable, (plan.tmp, "/dev/null")))
-    attempt("seccomp", seccomp.install)
-    return standing
+    readable: Sequence[str] = (*plan.readable, *proc, "/dev/urandom")
+    attempt(LANDLOCK, lambda: landlock.restrict(readable, (plan.tmp, "/dev/null"), plan.executable, plan.devices))
+    attempt(SECCOMP, lambda: _filter(plan))
+    return built
+
+
+def _filter(plan: Plan) -> None:
+    if plan.executable:
+        seccomp.install(allowed=("execve", *plan.allowed))
+    else:
+        seccomp.install(allowed=plan.allowed, alone_as=os.getpid())
 
 
 def _ignore(_: object) -> None:
@@ -65,13 +126,30 @@ def _ignore(_: object) -> None:
 
 def _limits(plan: Plan) -> None:
     for name, value in (
-        (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, FILE_BYTES), (resource.RLIMIT_NOFILE, OPEN_FILES),
-        (resource.RLIMIT_DATA, plan.data_bytes), (resource.RLIMIT_NPROC, PROCESSES),
-        (resource.RLIMIT_MEMLOCK, 0), (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_CORE, 1),  # 1, not 0: collectors of dumps ignore 0
+        (resource.RLIMIT_FSIZE, FILE_BYTES), (resource.RLIMIT_NOFILE, OPEN_FILES),
+        (resource.RLIMIT_DATA, plan.data_bytes), (resource.RLIMIT_AS, plan.address_bytes),
+        (resource.RLIMIT_NPROC, PROCESSES + (_tasks_of_user() if plan.uid is None and not plan.jail else 0)),
+        (resource.RLIMIT_MEMLOCK, 0), (resource.RLIMIT_MSGQUEUE, 0), (resource.RLIMIT_SIGPENDING, QUEUED_SIGNALS),
     ):
+        if value is None:
+            continue
         _, hard = resource.getrlimit(name)
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(name, (bound, bound))
+
+
+def _tasks_of_user() -> int:
+    """Threads this user runs already: the kernel's limit counts them together with the candidate's."""
+    user, count = os.getuid(), 0
+    if user == 0:  # root is never limited
+        return 0
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            with contextlib.suppress(OSError):
+                if path.stat().st_uid == user:
+                    count += len(os.listdir(path / "task"))  # noqa: PTH208
+    return count
 
 
 def _own_uid(uid: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import select
-import shutil
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -13,8 +12,8 @@ from typing import Any
 from harness.domain.errors import InfrastructureError
 from harness.domain.vocabulary import Outcome
 from harness.evaluation.ports import CallReport, CandidateFault, Fault, Lent, LoadReport
-from harness.evaluation.sandbox import frames
-from harness.evaluation.sandbox.verdicts_on_faults import crashed, forged, late, said
+from harness.evaluation.sandbox import frames, removal
+from harness.evaluation.sandbox.verdicts_on_faults import crashed, exceeded, forged, late, said
 
 CONTROL_S = 10.0
 DEADLINE_S = 60.0
@@ -42,6 +41,7 @@ class SandboxWorker:
         self._frozen = False
         self._count = 0
         self.standing: tuple[str, ...] = ()
+        self.missing: dict[str, str] = {}
         self.switches = 0  # involuntary context switches so far, as the keeper last saw them
         self.cpu_s = 0.0  # spent by the process and all it started, up to the last freeze
 
@@ -55,6 +55,7 @@ class SandboxWorker:
             ready, _ = frames.receive(self._channel, deadline=time.monotonic() + patience_s, descriptors=False)
             self._channel.settimeout(None)
             self.standing = tuple(ready["ready"])
+            self.missing = dict(ready["missing"])
         except frames.FrameError as error:
             self.close()
             raise InfrastructureError(f"A sandbox process did not start: {error}.") from error
@@ -169,7 +170,7 @@ class SandboxWorker:
         self._await_end()
         self._control.close()
         self._channel.close()
-        shutil.rmtree(self._tmp, ignore_errors=True)
+        removal.remove(self._tmp)
 
     def _await_end(self) -> None:
         """The keeper closes its socket as its last act: by then the whole tree is dead."""
@@ -205,6 +206,8 @@ class SandboxWorker:
         self.close()
         if "status" not in ended:
             return forged("it closed its channel and kept running")
+        if ended.get("excess"):
+            return exceeded(ended["excess"])
         return crashed(ended["status"], ended.get("output", ""), in_guard=bool(ended.get("in_guard")))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.domain.errors import InfrastructureError
@@ -16,9 +16,14 @@ from harness.evaluation.sandbox.worker import SandboxWorker
 class SandboxOpener:
     """Implements ``ports.WorkerOpener``; starts the server anew when it has died."""
 
-    def __init__(self, name: str, *, namespaces: bool = True) -> None:
-        """Start the server of mode ``name`` and probe its walls (about a second); ``namespaces`` false does without."""
+    def __init__(self, name: str, *, namespaces: bool = True, without: Sequence[str] = ()) -> None:
+        """Start the server of mode ``name`` and probe its walls (about a second).
+
+        ``namespaces`` false does without them, ``without`` names further walls to leave out (``walls.OPTIONAL``): to
+        see what the others hold. The level proved falls accordingly.
+        """
         self._namespaces = namespaces
+        self._without = tuple(without)
         self._mode = mode(name)
         self._lock = threading.Lock()
         self._server, self.proof = self._start()
@@ -47,7 +52,7 @@ class SandboxOpener:
             InfrastructureError: the server cannot be started again or the process does not start.
         """
         given = dict(options or {})
-        asked: dict[str, object] = {"uid": self.proof.own_uid}
+        asked: dict[str, object] = {"uid": self.proof.own_uid, "without": list(self._without)}
         for name in ("cores", "data_bytes"):
             if name in given:
                 asked[name] = given.pop(name)
@@ -72,14 +77,14 @@ class SandboxOpener:
         """The strongest server that candidates survive in: some containers grant namespaces but no use of them."""
         server = ServerClient(self._mode, namespaces=self._namespaces)
         try:
-            return server, prove(server)
+            return server, prove(server, self._without)
         except InfrastructureError:
             server.close()
             if not self._namespaces:
                 raise
         server = ServerClient(self._mode, namespaces=False)
         try:
-            return server, prove(server)
+            return server, prove(server, self._without)
         except InfrastructureError:
             server.close()
             raise
