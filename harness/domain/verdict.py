@@ -55,6 +55,30 @@ class TierResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """What was allowed where a case came closest to its bound, or farthest beyond it.
+
+    ``error`` is the candidate's absolute error at ``index`` of ``output``, ``absolute`` the bound there. The other
+    figures are relative to ``scale``, the operator on absolute values: ``relative`` is the bound, ``honest`` a multiple
+    of what an honest implementation in the same dtype errs by, ``rounding`` what sums in any order and the final
+    rounding may add up to, ``cap`` the ceiling for dtype and operator. The larger of ``honest`` and ``rounding``
+    applies, never more than ``cap``; ``binding`` names the one that did (``override``: the goal's own tolerance).
+    """
+
+    output: str
+    index: tuple[int, ...]
+    error: float
+    absolute: float
+    relative: float
+    scale: float
+    honest: float
+    rounding: float
+    cap: float
+    binding: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class CaseResult:
     """One correctness case. ``worst_ratio`` is the largest error as a share of its bound;
     errors are absolute maxima against float64 of candidate, baseline and library."""
@@ -67,6 +91,7 @@ class CaseResult:
     error: float | None = None
     baseline_error: float | None = None
     library_error: float | None = None
+    bound: Bound | None = None  # None in older documents, and where no finite element was compared
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ class Argument:
 
     ``strided``: rows may be further apart than their length (last stride is 1 always).
     ``per_call``: contents change with every timed call (a weight does not).
+    ``counts``: for an integer argument, the dimension of which it says how much is in use (``seq_lens``: ``max_seq``).
     """
 
     name: str
@@ -27,6 +28,7 @@ class Argument:
     dtype: str | None = None
     strided: bool = False
     per_call: bool = True
+    counts: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.domain.verdict import Reason
+import torch
+
+from harness.domain.verdict import Bound, Reason
 from harness.domain.vocabulary import Outcome, Stage
 from harness.evaluation.judge.compare import compare
 from harness.evaluation.judge.lending import Collected, Lending
 from harness.evaluation.judge.oracle import Expected
+from harness.evaluation.judge.words import Lengths
+from harness.operators.base import OperatorSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Outcome of one call: ``faults`` is empty when everything holds; ``scratch_bytes`` is the worker's claim."""
+    """Outcome of one call: ``faults`` is empty when everything holds; ``scratch_bytes`` is the worker's claim,
+    ``bound`` what was allowed where an error came closest to it."""
 
     worst_ratio: float | None
     error: float | None
     faults: tuple[tuple[Outcome, Reason], ...]
     collected: Collected
     scratch_bytes: int | None = None
+    bound: Bound | None = None
 
     @property
     def reasons(self) -> list[Reason]:
@@ -31,14 +37,13 @@ def check(lending: Lending, answers: dict[str, Expected], stage: Stage, case: st
     """Judge the outputs of ``lending`` after a call; the worker must be frozen."""
     faults = lending.broken_guards(stage, case)
     collected = lending.collect()
-    ratios, errors = [], []
+    lengths = lengths_of(lending.spec, lending.inputs)
+    compared = []
     for argument in lending.spec.outputs:
         got = collected.values[argument.name]
-        result = compare(argument.name, argument.dims, got, collected.untouched[argument.name], answers[argument.name])
-        if result.worst_ratio is not None:
-            ratios.append(result.worst_ratio)
-        if result.error is not None:
-            errors.append(result.error)
+        untouched = collected.untouched[argument.name]
+        result = compare(argument.name, argument.dims, got, untouched, answers[argument.name], lengths)
+        compared.append(result)
         found = result.finding
         if found is not None:
             text = f"Case '{case}': {found.text}" if case else found.text
@@ -53,4 +58,14 @@ def check(lending: Lending, answers: dict[str, Expected], stage: Stage, case: st
                 bound=found.bound,
             )
             faults.append((found.outcome, reason))
-    return Checked(max(ratios, default=None), max(errors, default=None), tuple(faults), collected)
+    worst = max(compared, key=lambda result: -1.0 if result.worst_ratio is None else result.worst_ratio)
+    largest = max((result.error for result in compared if result.error is not None), default=None)
+    return Checked(worst.worst_ratio, largest, tuple(faults), collected, bound=worst.bound)
+
+
+def lengths_of(spec: OperatorSpec, inputs: dict[str, torch.Tensor]) -> Lengths | None:
+    """How much of each index of a dimension is in use, where an argument of the operator says so."""
+    for argument in spec.inputs:
+        if argument.counts is not None:
+            return Lengths(argument.dims[0], argument.counts, inputs[argument.name])
+    return None

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import torch
 
+from harness.domain.verdict import Bound
 from harness.domain.vocabulary import Outcome
 from harness.evaluation.judge.oracle import Expected, largest_error
-from harness.evaluation.judge.words import pattern_of
+from harness.evaluation.judge.words import Lengths, pattern_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,42 +28,61 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """``worst_ratio`` is the largest error as a share of its bound, ``error`` the largest absolute one."""
+    """``worst_ratio`` is the largest error as a share of its bound, ``error`` the largest absolute one, ``bound`` what
+    was allowed where that share is largest."""
 
     worst_ratio: float | None
     error: float | None
     finding: Finding | None
+    bound: Bound | None = None
 
 
-def compare(name: str, axes: tuple[str, ...], got: torch.Tensor, untouched: torch.Tensor, answer: Expected) -> Compared:
-    """Judge output ``name`` (axes as declared) that a worker left as ``got``."""
-    finding = _unwritten(name, axes, got, untouched, answer) or _classes(name, axes, got, answer)
+def compare(
+    name: str,
+    axes: tuple[str, ...],
+    got: torch.Tensor,
+    untouched: torch.Tensor,
+    answer: Expected,
+    lengths: Lengths | None = None,
+) -> Compared:
+    """Judge output ``name`` (axes as declared) that a worker left as ``got``: never written, then NaN and infinity
+    classes, then the bound. ``lengths`` help to say where it is wrong (``pattern_of``)."""
+    finding = _unwritten(name, axes, got, untouched, answer, lengths) or _classes(name, axes, got, answer, lengths)
     if finding is not None:
         return Compared(None, None, finding)
-    finite = torch.isfinite(answer.values.to(got.dtype)) & torch.isfinite(got)
+    finite = torch.isfinite(answer.values) & torch.isfinite(got)
     error = torch.where(finite, (got.double() - answer.values).abs(), 0.0)
     ratio = error / answer.bound
     worst = float(ratio.max())
     largest = largest_error(got, answer.values)
-    if worst <= 1.0:
-        return Compared(worst, largest, None)
-    where = pattern_of(ratio > 1.0, axes)
     index = _unravel(int(ratio.argmax()), got.shape)
+    allowed = None
+    if answer.allowance is not None and bool(finite.any()):
+        allowed = answer.allowance.at(name, index, float(error[index]))
+    if worst <= 1.0:
+        return Compared(worst, largest, None, allowed)
+    where = pattern_of(ratio > 1.0, axes, lengths)
     value, right, bound = (float(tensor[index]) for tensor in (got, answer.values, answer.bound))
     text = (
         f"Output '{name}' is wrong in {where.words}. Worst at {list(index)}: got {value:.7g}, expected {right:.7g}, "
         f"off by {abs(value - right):.3g} where {bound:.3g} is allowed ({worst:.3g} times the bound)."
     )
-    return Compared(worst, largest, Finding(Outcome.INCORRECT_NUMERIC, where.code, text, index, value, right, bound))
+    found = Finding(Outcome.INCORRECT_NUMERIC, where.code, text, index, value, right, bound)
+    return Compared(worst, largest, found, allowed)
 
 
 def _unwritten(
-    name: str, axes: tuple[str, ...], got: torch.Tensor, untouched: torch.Tensor, answer: Expected
+    name: str,
+    axes: tuple[str, ...],
+    got: torch.Tensor,
+    untouched: torch.Tensor,
+    answer: Expected,
+    lengths: Lengths | None,
 ) -> Finding | None:
     missing = untouched & (got.double() - answer.values).abs().nan_to_num(math.inf).gt(answer.bound)
     if not bool(missing.any()):
         return None
-    where = pattern_of(missing, axes)
+    where = pattern_of(missing, axes, lengths)
     index = _unravel(int(missing.flatten().int().argmax()), got.shape)
     text = (
         f"Output '{name}' was never written in {where.words}. Its memory still holds what the evaluator put there; "
@@ -73,14 +93,16 @@ def _unwritten(
     )
 
 
-def _classes(name: str, axes: tuple[str, ...], got: torch.Tensor, answer: Expected) -> Finding | None:
+def _classes(
+    name: str, axes: tuple[str, ...], got: torch.Tensor, answer: Expected, lengths: Lengths | None
+) -> Finding | None:
     right = answer.values.to(got.dtype)
     nan = torch.isnan(got) != torch.isnan(right)
-    infinite = (torch.isinf(got) | torch.isinf(right)) & (got != right) & ~nan
+    infinite = (torch.isinf(got) | torch.isinf(right)) & (got != right) & ~nan & ~_at_the_edge(got, answer)
     wrong = nan | infinite
     if not bool(wrong.any()):
         return None
-    where = pattern_of(wrong, axes)
+    where = pattern_of(wrong, axes, lengths)
     index = _unravel(int(wrong.flatten().int().argmax()), got.shape)
     value, expected = _number(got[index]), _number(answer.values[index])
     text = (
@@ -89,6 +111,15 @@ def _classes(name: str, axes: tuple[str, ...], got: torch.Tensor, answer: Expect
     )
     code = "nan_wrong" if bool(nan.any()) else "inf_wrong"
     return Finding(Outcome.INCORRECT_NAN, code, text, index, value, expected, None)
+
+
+def _at_the_edge(got: torch.Tensor, answer: Expected) -> torch.Tensor:
+    """Where a finite answer lies so close to the end of the dtype's range that its bound reaches over it: both the
+    largest finite values and infinity of that sign are right then."""
+    largest = torch.finfo(got.dtype).max
+    reaches = torch.isfinite(answer.values) & (answer.values.abs() + answer.bound > largest)
+    near = torch.isfinite(got) | (torch.sign(got.double()) == torch.sign(answer.values))
+    return reaches & near
 
 
 def _unravel(flat: int, shape: torch.Size) -> tuple[int, ...]:

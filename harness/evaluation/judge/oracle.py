@@ -1,28 +1,15 @@
-"""What the right answer is and how far from it an honest kernel may be.
-
-Bound per element, with y64 the float64 reference, s its scale and c its conditioning (``Implementation.magnitude``):
-
-    |y - y64| <= min(max(factor * e_row, ulps * u + (2 sqrt(K) + 4 c) * u32), cap) * s + step
-
-``e_row`` is the largest error relative to s that an honest implementation in the same dtype makes in that row, u the
-unit round-off of the output's dtype, u32 that of float32 accumulation, K the reduction length, ``step`` the smallest
-magnitude that survives flushing (float16: one subnormal step). The sqrt(K) and c terms allow float32 sums in any order:
-a serial sum of K terms errs by about sqrt(K)/3 roundings (measured), so that 2 sqrt(K) is six deviations.
-"""
+"""What the right answer is, and how far from it an honest kernel may be (``allowance``)."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from harness.domain.errors import HarnessError
+from harness.evaluation.judge.allowance import Allowance, allowance_of
 from harness.operators.base import Dims, OperatorSpec, Tolerance
 from harness.operators.implementation import Tensors, load_implementation
-
-U32 = 2.0**-24
-STEP = {torch.float32: 2.4e-38, torch.bfloat16: 2.4e-38, torch.float16: 6.0e-8}
 
 
 class InvalidReference(HarnessError):
@@ -33,11 +20,19 @@ class InvalidReference(HarnessError):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """One output's answer: float64 values, absolute bound per element and the honest error (largest, absolute)."""
+    """One output's answer: float64 values, absolute bound per element, the honest error (largest, absolute) and what
+    the bound is made of."""
 
     values: torch.Tensor
     bound: torch.Tensor
     honest_error: float | None
+    allowance: Allowance | None = None
+
+    def rows(self, low: int, high: int) -> Expected:
+        """The answer for rows ``low`` to ``high`` of the output alone."""
+        allowance = None if self.allowance is None else self.allowance.rows(low, high)
+        bound = self.bound.expand_as(self.values)[low:high]
+        return replace(self, values=self.values[low:high], bound=bound, allowance=allowance)
 
 
 def expect(
@@ -60,7 +55,9 @@ def expect(
     answers = {}
     for name, values in reference.items():
         scale, conditioning = magnitudes[name]
-        bound = bound_of(values, honest[name], scale, conditioning, tolerance, spec.reduction_length(dims), relative)
+        length = spec.reduction_length(dims)
+        allowance = allowance_of(values, honest[name], scale, conditioning, tolerance, length, relative)
+        bound = allowance.bound()
         wrong = (honest[name].double() - values).abs() > bound
         nans = torch.isnan(honest[name]) != torch.isnan(values)
         if relative is None and bool((wrong & torch.isfinite(values) | nans).any()):
@@ -69,7 +66,7 @@ def expect(
                 f"{int(nans.sum())} NaN class(es) and {int(wrong.sum())} value(s) differ. The candidate was not "
                 "judged; correct the operator's implementation or the case."
             )
-        answers[name] = Expected(values, bound, largest_error(honest[name], values))
+        answers[name] = Expected(values, bound, largest_error(honest[name], values), allowance)
     return answers
 
 
@@ -82,17 +79,8 @@ def bound_of(
     length: int,
     relative: float | None = None,
 ) -> torch.Tensor:
-    """Absolute bound per element, float64, shape of ``reference``; see the module's docstring."""
-    step = STEP[honest.dtype]
-    scale = torch.where(torch.isfinite(scale), scale, 0.0)
-    if relative is not None:
-        return relative * scale + step
-    unit = torch.finfo(honest.dtype).eps / 2
-    error = (honest.double() - reference).abs() - step
-    share = torch.where(torch.isfinite(error) & (scale > 0), error.clamp_min(0.0) / scale.clamp_min(1e-300), 0.0)
-    measured = tolerance.factor * share.amax(-1, keepdim=True)
-    floor = tolerance.ulps * unit + (2.0 * math.sqrt(length) + 4.0 * conditioning) * U32
-    return torch.clamp(torch.maximum(measured, torch.as_tensor(floor)), max=tolerance.cap) * scale + step
+    """Absolute bound per element, float64, shape of ``reference``; see ``allowance``."""
+    return allowance_of(reference, honest, scale, conditioning, tolerance, length, relative).bound()
 
 
 def largest_error(values: torch.Tensor, reference: torch.Tensor) -> float | None:

@@ -66,7 +66,7 @@ SPEC = OperatorSpec(
         Argument("q", "input", ("batch", "q_heads", "dim")),
         Argument("k_cache", "input", ("batch", "max_seq", "kv_heads", "dim")),
         Argument("v_cache", "input", ("batch", "max_seq", "kv_heads", "dim")),
-        Argument("seq_lens", "input", ("batch",), dtype="int32"),
+        Argument("seq_lens", "input", ("batch",), dtype="int32", counts="max_seq"),
         Argument("out", "output", ("batch", "q_heads", "dim")),
     ),
     attributes=(Attribute("scale", "float", (0.125, 0.088388347648, 1.0), 0.125),),

@@ -94,7 +94,7 @@ def test_a_wrong_tail_is_called_a_tail(rows: int, cols: int, data: st.DataObject
         (AXES, (slice(2, 3), slice(None)), "row_wrong", "only in row 2 of 6"),
         (AXES, (slice(5, 6), slice(None)), "row_wrong", "only in row 5 of 6 (the last)"),
         (AXES, (slice(0, 2), slice(None)), "row_wrong", "only in the first 2 of 6 rows"),
-        (AXES, (slice(None), slice(0, 8, 2)), "numeric_wrong", "in every 2th column from 0"),
+        (AXES, (slice(None), slice(0, 8, 2)), "every_nth_wrong", "in every 2nd column from 0"),
         (AXES, (slice(None), slice(2, 5)), "numeric_wrong", "only in columns 2 to 4 of 8"),
         (("q_heads", "dim"), (slice(3, 6), slice(None)), "head_wrong", "only in the last 3 of 6 query heads (from 3)"),
         (AXES, (slice(None), slice(None)), "all_wrong", "every element"),
