@@ -1,9 +1,9 @@
 """The launcher's own device code, as PTX that the driver compiles when it starts.
 
 ``renew_*``: new contents for a ring slot, ``target[i] = round(base[i] * factors[(start + i) % count])``, the product in
-float32 and one rounding to nearest even. ``fingerprint``: a sum over 16-byte words that any changed bit changes (it
-also measures the read roof). ``stamp``: wall nanoseconds, multiprocessor cycles and multiprocessor number. ``health``:
-a pattern that a healthy device writes right.
+float32 and one rounding to nearest even. ``fingerprint``: a sum over 16-byte words that any changed bit changes.
+``read``: nothing but loads, four of 16 bytes in flight per thread, for the read roof. ``stamp``: wall nanoseconds,
+multiprocessor cycles and multiprocessor number. ``health``: a pattern that a healthy device writes right.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from harness.backends.triton.launcher.driver import Cuda
 
 THREADS = 256
 MOST_BLOCKS = 132 * 16
+READ_BLOCKS = 1024
 
 _HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
 
@@ -78,6 +79,34 @@ DONE:
     ret;
 }
 
+.visible .entry read(.param .u64 data, .param .u64 words, .param .u64 sum)
+{
+    .reg .pred %p<2>; .reg .b32 %r<24>; .reg .b64 %d<14>;
+    ld.param.u64 %d0, [data]; ld.param.u64 %d1, [words]; ld.param.u64 %d2, [sum];
+    mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mov.u32 %r3, %nctaid.x;
+    mul.wide.u32 %d3, %r0, %r1; cvt.u64.u32 %d4, %r2; add.u64 %d3, %d3, %d4;
+    mul.wide.u32 %d5, %r1, %r3; shl.b64 %d6, %d5, 4; shl.b64 %d5, %d5, 2;
+    shl.b64 %d7, %d3, 4; add.u64 %d7, %d0, %d7;
+    mov.u32 %r20, 0;
+LOOP_read:
+    setp.ge.u64 %p0, %d3, %d1;
+    @%p0 bra DONE_read;
+    add.u64 %d8, %d7, %d6; add.u64 %d9, %d8, %d6; add.u64 %d10, %d9, %d6;
+    ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%d7];
+    ld.global.v4.u32 {%r8, %r9, %r10, %r11}, [%d8];
+    ld.global.v4.u32 {%r12, %r13, %r14, %r15}, [%d9];
+    ld.global.v4.u32 {%r16, %r17, %r18, %r19}, [%d10];
+    xor.b32 %r20, %r20, %r4; xor.b32 %r20, %r20, %r5; xor.b32 %r20, %r20, %r6; xor.b32 %r20, %r20, %r7;
+    xor.b32 %r20, %r20, %r8; xor.b32 %r20, %r20, %r9; xor.b32 %r20, %r20, %r10; xor.b32 %r20, %r20, %r11;
+    xor.b32 %r20, %r20, %r12; xor.b32 %r20, %r20, %r13; xor.b32 %r20, %r20, %r14; xor.b32 %r20, %r20, %r15;
+    xor.b32 %r20, %r20, %r16; xor.b32 %r20, %r20, %r17; xor.b32 %r20, %r20, %r18; xor.b32 %r20, %r20, %r19;
+    add.u64 %d3, %d3, %d5; add.u64 %d7, %d10, %d6;
+    bra LOOP_read;
+DONE_read:
+    cvt.u64.u32 %d11, %r20; atom.global.add.u64 %d12, [%d2], %d11;
+    ret;
+}
+
 .visible .entry stamp(.param .u64 where)
 {
     .reg .b32 %r<2>; .reg .b64 %d<5>;
@@ -118,7 +147,7 @@ class OwnKernels:
         module = c_void_p()
         cuda("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(ptx().encode()))
         self._functions: dict[str, c_void_p] = {}
-        for name in (*(f"renew_{dtype}" for dtype in _DTYPES), "fingerprint", "stamp", "health"):
+        for name in (*(f"renew_{dtype}" for dtype in _DTYPES), "fingerprint", "read", "stamp", "health"):
             function = c_void_p()
             cuda("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
             self._functions[name] = function
@@ -131,6 +160,10 @@ class OwnKernels:
     def fingerprint(self, stream: c_void_p, data: int, nbytes: int, total: int) -> None:
         """Add the fingerprint of the whole 16-byte words at ``data`` to the 64-bit sum at ``total``."""
         self._launch(stream, "fingerprint", nbytes // 16, data, nbytes // 16, total)
+
+    def read(self, stream: c_void_p, data: int, nbytes: int, total: int) -> None:
+        """Read ``nbytes`` at ``data``, a multiple of ``16 * THREADS * 4 * READ_BLOCKS``."""
+        self._launch(stream, "read", READ_BLOCKS * THREADS, data, nbytes // 16, total)
 
     def stamp(self, stream: c_void_p, where: int) -> None:
         """Three 64-bit words: nanoseconds, cycles, multiprocessor."""

@@ -71,8 +71,8 @@ class Launcher:
             return self._load(request)
         if operation == "call":
             self._end_round()
-            return call(self.cuda, self.arena, self.stream, self._loaded[request["plan"]], request["arrays"], fds,
-                        drop=request["drop"], poison=request["poison"], exact=self.exact)
+            return call(self.cuda, self.arena, self.own, self.stream, self._loaded[request["plan"]], request["arrays"],
+                        fds, drop=request["drop"], poison=request["poison"], exact=self.exact)
         if operation == "round":
             return self._run_round(request, fds)
         if operation == "slope":
@@ -145,7 +145,7 @@ class Launcher:
             self.cuda.wait(self.stream)
             copies.append(self.cuda.elapsed_us(start, end))
             self.cuda("cuEventRecord", start, self.stream)
-            self.own.fingerprint(self.stream, one.address, ROOF_BYTES, total.address)
+            self.own.read(self.stream, one.address, ROOF_BYTES, total.address)
             self.cuda("cuEventRecord", end, self.stream)
             self.cuda.wait(self.stream)
             reads.append(self.cuda.elapsed_us(start, end))

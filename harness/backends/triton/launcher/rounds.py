@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import mmap
 import os
 import time
 from ctypes import c_uint, c_ulonglong, c_void_p
@@ -20,6 +19,7 @@ from harness.backends.triton.launcher.arena import ALIGN, Arena, Block, rounded
 from harness.backends.triton.launcher.call import check_arrays, poison_blocks, scratch_blocks
 from harness.backends.triton.launcher.driver import Cuda
 from harness.backends.triton.launcher.graphs import Graph, Loaded, Program
+from harness.backends.triton.launcher.memory import mapped
 from harness.backends.triton.launcher.own_kernels import OwnKernels
 
 WIDTHS = {"float32": 4, "int32": 4, "int64": 8}
@@ -110,7 +110,8 @@ class Round:
                     late.append((name, number))
                 if turn == 0:
                     clocks.append(mhz)
-                if name == sweep["kept_side"]:
+                if name == sweep["kept_side"] and sweep["keeps"]:
+                    self._arena.show([self._keep])
                     for keep in sweep["keeps"]:
                         self._copy(place, self._output(keep), keep["count"])
                         kept.append((place, keep["count"]))
@@ -258,14 +259,8 @@ def _bytes(array: dict[str, Any]) -> int:
 
 
 def _upload(cuda: Cuda, address: int, fd: int, offset: int, count: int) -> None:
-    memory = mmap.mmap(fd, offset + count, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-    os.close(fd)
-    anchor = ctypes.c_char.from_buffer(memory)
-    try:
-        cuda.upload(address, ctypes.addressof(anchor) + offset, count)
-    finally:
-        del anchor
-        memory.close()
+    with mapped(fd, offset + count) as view:
+        cuda.upload(address, view + offset, count)
 
 
 def _mhz(before: tuple[int, ...], after: tuple[int, ...]) -> float | None:
