@@ -3,96 +3,96 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import sys
 import time
-from typing import Any
+from collections.abc import Generator, Sequence
+from pathlib import Path
 
-from harness import EVALUATOR_VERSION
-from harness.domain.vocabulary import Backend, Stage
-from harness.evaluation.selftest.corpus import CorpusKernel, operator_kernels, read_corpus
-from harness.evaluation.selftest.runner import CorpusResult, run_corpus
-from harness.operators import registry
+from harness.cli.selftest_text import line_of, summary_of
+from harness.domain.errors import UsageError
+from harness.domain.vocabulary import Backend
+from harness.evaluation.selftest.corpus import CorpusKernel, read_corpus, whole_corpus
+from harness.evaluation.selftest.pool import run_pooled
+from harness.evaluation.selftest.report import report
+from harness.evaluation.selftest.results import CorpusResult
+from harness.evaluation.selftest.resume import Resumed
+from harness.evaluation.selftest.runner import place_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--quick", action="store_true", help="the subset that must pass before promotions, about 20 s")
-    parser.add_argument("--backend", choices=[str(b) for b in Backend], help="only this backend's kernels")
+    parser.add_argument("--backend", choices=[str(b) for b in Backend],
+                        help="only this backend's kernels; triton where --hardware names a GPU")
+    parser.add_argument("--hardware", metavar="GPU", help="judge the Triton kernels on this host's GPU, for instance "
+                        "nvidia-h200, instead of the interpreter")
     parser.add_argument("--only", metavar="TEXT", help="only kernels whose name contains TEXT")
+    parser.add_argument("--jobs", type=int, metavar="N", help="worker processes; as many as there are cores by default")
+    parser.add_argument("--resume", type=Path, metavar="FILE", help="keep each result in FILE and take over those of "
+                        "the last 24 hours that still count; a run that was stopped goes on where it was")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the corpus; exit 0 all is well, 1 something slipped through or was refused wrongly, 2 not judged."""
-    kernels = chosen_kernels(quick=arguments.quick, backend=arguments.backend, text=arguments.only)
-    began, results = time.monotonic(), []
-    for result in run_corpus(kernels):
-        results.append(result)
-        if not arguments.json:
-            sys.stdout.write(_line(result))
-            sys.stdout.flush()
-    document = report(results, quick=arguments.quick, seconds=time.monotonic() - began)
-    sys.stdout.write(json.dumps(document, indent=1) + "\n" if arguments.json else _summary(document))
+    """Run the corpus; exit 0 all is well, 1 something slipped through or was refused wrongly, 2 not judged, 130 stopped
+    (with --resume, what was judged until then is kept)."""
+    hardware = _device(arguments.hardware)
+    backend = arguments.backend or ("triton" if hardware else None)
+    kernels = chosen_kernels(quick=arguments.quick, backend=backend, text=arguments.only, hardware=hardware)
+    kept = None if arguments.resume is None else Resumed(arguments.resume, kernels, hardware)
+    began, results = time.monotonic(), [] if kept is None else list(kept.taken)
+    if results and not arguments.json:
+        sys.stdout.write(f"{len(results)} results of {arguments.resume} still count.\n")
+    todo = kernels if kept is None else kept.open
+    jobs = arguments.jobs or len(os.sched_getaffinity(0))
+    try:
+        with contextlib.closing(_results(todo, jobs, hardware)) as coming:
+            for result in coming:
+                results.append(result)
+                if kept is not None:
+                    kept.add(result)
+                if not arguments.json:
+                    sys.stdout.write(line_of(result, len(results), len(kernels)))
+                    sys.stdout.flush()
+    except KeyboardInterrupt:
+        where = f"they are kept in {arguments.resume}" if kept is not None else "nothing was kept, --resume would"
+        sys.stderr.write(f"Stopped after {len(results)} of {len(kernels)} kernels; {where}.\n")
+        return 130
+    document = report(results, quick=arguments.quick, seconds=time.monotonic() - began, jobs=jobs)
+    sys.stdout.write(json.dumps(document, indent=1) + "\n" if arguments.json else summary_of(document))
     if any(result.failed for result in results):
         return 1
     return 2 if not results or any(result.right is None for result in results) else 0
 
 
-def chosen_kernels(*, quick: bool, backend: str | None = None, text: str | None = None) -> list[CorpusKernel]:
-    """The corpus and the operators' own wrong kernels, or the parts asked for."""
-    kernels = list(read_corpus())
-    if quick:
-        kernels = [kernel for kernel in kernels if kernel.quick]
-    else:
-        kernels += [kernel for spec in registry.all_operators() for kernel in operator_kernels(spec)]
+def chosen_kernels(*, quick: bool, backend: str | None = None, text: str | None = None,
+                   hardware: str | None = None) -> list[CorpusKernel]:
+    """The corpus and the operators' own wrong kernels, or the parts asked for, as far as the table says something about
+    them where they would be judged."""
+    kernels = [kernel for kernel in read_corpus() if kernel.quick] if quick else whole_corpus()
     return [kernel for kernel in kernels
-            if (backend is None or kernel.backend == backend) and (text is None or text in kernel.name)]
+            if (backend is None or kernel.backend == backend) and (text is None or text in kernel.name)
+            and kernel.judged_at(place_of(kernel.backend, hardware))]
 
 
-def report(results: list[CorpusResult], *, quick: bool, seconds: float) -> dict[str, Any]:
-    """The self-test as a JSON document; ``passed`` is ``None`` where something could not be judged.
+def _results(kernels: Sequence[CorpusKernel], jobs: int, hardware: str | None) -> Generator[CorpusResult, None, None]:
+    return run_pooled(kernels, jobs=jobs, hardware=hardware)
 
-    ``isolation`` is the lowest level at which a kernel was really started, ``None`` where none was.
+
+def _device(name: str | None) -> str | None:
+    """The GPU asked for, if this host has it.
+
+    Raises:
+        UsageError: it does not.
     """
-    wrong = [result for result in results if result.failed]
-    other = [result for result in results if result.right is False and not result.failed]
-    open_ = [result for result in results if result.right is None]
-    started = [result for result in results if result.stage not in (Stage.ADMIT, Stage.STATIC, Stage.ARITHMETIC)]
-    levels = [result.isolation for result in started if result.isolation is not None]
-    return {
-        "version": 1, "evaluator": EVALUATOR_VERSION, "quick": quick,
-        "environments": sorted({result.environment for result in results if result.environment}),
-        "isolation": min(levels, default=None), "seconds": round(seconds, 2),
-        "passed": False if wrong else None if open_ or not results else True,
-        "counts": {"run": len(results), "right": sum(result.right is True for result in results),
-                   "not_judged": len(open_), "refused_otherwise": len(other),
-                   "slipped": sum(r.kernel.kind != "honest" for r in wrong),
-                   "refused_wrongly": sum(r.kernel.kind == "honest" for r in wrong)},
-        "kernels": [{
-            "name": r.kernel.name, "kind": r.kernel.kind, "operator": r.kernel.operator,
-            "backend": str(r.kernel.backend), "expected": [str(o) for o in r.kernel.outcomes],
-            "outcome": str(r.outcome), "stage": str(r.stage), "code": r.code, "text": r.text, "right": r.right,
-            "seconds": round(r.seconds, 3), "note": r.kernel.note} for r in results],
-    }
+    if name is None:
+        return None
+    from harness.hardware.gpu import gpu_name, present
 
-
-def _line(result: CorpusResult) -> str:
-    mark = "FAIL" if result.failed else {True: "ok  ", False: "else", None: "??  "}[result.right]
-    expected = "" if result.right else f"  expected {', '.join(map(str, result.kernel.outcomes))}: {result.text}"
-    return (f"{mark} {result.seconds:6.2f} s  {result.kernel.kind:6} {result.kernel.name}  {result.outcome} "
-            f"at {result.stage}{expected}\n")
-
-
-def _summary(document: dict[str, Any]) -> str:
-    counts = document["counts"]
-    if document["passed"]:
-        other = counts["refused_otherwise"]
-        tail = f" {other} were refused for another reason than the table names." if other else ""
-        return (f"{counts['run']} kernels in {document['seconds']} s: none slipped through, no honest one refused."
-                f"{tail}\n")
-    if not counts["run"]:
-        return "No kernel matches. Leave out --only or --backend.\n"
-    return (f"{counts['slipped']} slipped through, {counts['refused_wrongly']} honest ones refused, "
-            f"{counts['not_judged']} not judged, of {counts['run']} in {document['seconds']} s. "
-            "Promotions must wait until this is mended.\n")
+    if not present(name):
+        here = gpu_name() or "none that kernels can be launched on"
+        raise UsageError(f"This host has no {name}; its GPU: {here}. Leave out --hardware to use the interpreter.")
+    return name

@@ -1,6 +1,8 @@
 """The corpus before the judge: what the static stages let through is really run.
 
-Honest kernels outside the quick subset go up to the smoke stage here; the self-test takes them through all stages.
+``python -m harness selftest`` takes every kernel through all stages and needs minutes. Here runs what represents it: the
+quick subset, one kernel for every combination of kind, operator, backend and expected refusal, and every fourth of the
+other honest ones up to the smoke stage. What only a device shows needs a device.
 """
 
 from __future__ import annotations
@@ -8,15 +10,50 @@ from __future__ import annotations
 import pytest
 
 from harness.domain.vocabulary import Stage
+from harness.evaluation.run import Place
 from harness.evaluation.selftest.corpus import CorpusKernel, read_corpus
-from harness.evaluation.selftest.runner import run_one
+from harness.evaluation.selftest.runner import place_of, run_one
 
-RUN = [kernel for kernel in read_corpus() if kernel.stage not in (Stage.ADMIT, Stage.STATIC)]
+
+def represents() -> dict[str, Stage]:
+    """The kernels to run by name, each with the last stage that it goes through."""
+    chosen: dict[str, Stage] = {}
+    seen: set[object] = set()
+    others = 0
+    for kernel in read_corpus():
+        place = place_of(kernel.backend, None)
+        if kernel.stage in (Stage.ADMIT, Stage.STATIC) or not kernel.judged_at(place):
+            continue
+        group = (kernel.kind, kernel.operator, kernel.backend, kernel.expected(place), kernel.expected_stage(place))
+        if kernel.quick or group not in seen:
+            chosen[kernel.name] = Stage.PROBES
+        elif kernel.kind == "honest":
+            others += 1
+            if others % 4 == 0:
+                chosen[kernel.name] = Stage.SMOKE
+        seen.add(group)
+    return chosen
+
+
+KERNELS = {kernel.name: kernel for kernel in read_corpus()}
+CHOSEN = represents()
 
 
 @pytest.mark.sandbox
-@pytest.mark.parametrize("kernel", RUN, ids=[kernel.name for kernel in RUN])
-def test_judged_as_the_table_says(kernel: CorpusKernel) -> None:
-    until = Stage.SMOKE if kernel.kind == "honest" and not kernel.quick else Stage.PROBES
-    result = run_one(kernel, until)
+@pytest.mark.parametrize("name", CHOSEN)
+def test_judged_as_the_table_says(name: str) -> None:
+    result = run_one(KERNELS[name], CHOSEN[name])
     assert result.right, f"{result.outcome} at {result.stage}: {result.text}"
+
+
+def test_every_kind_backend_and_place_is_represented() -> None:
+    run = [KERNELS[name] for name in CHOSEN]
+    assert {(k.kind, k.backend) for k in run} == {(k.kind, k.backend) for k in KERNELS.values()}
+    assert {k.operator for k in run} == {k.operator for k in KERNELS.values()}
+    hidden = [k for k in KERNELS.values() if not k.judged_at(place_of(k.backend, None))]
+    assert all(k.judged_at(Place.DEVICE) for k in hidden)
+
+
+def test_one_kernel_is_judged_on_a_device_where_it_says_so() -> None:
+    kernel: CorpusKernel = KERNELS["wrong/triton_race_between_programs.py"]
+    assert kernel.judged_at(place_of(kernel.backend, "nvidia-h200"))

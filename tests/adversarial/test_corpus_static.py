@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.domain.errors import SourceError
-from harness.domain.vocabulary import Outcome, Stage, Tier
-from harness.evaluation.selftest.corpus import FOLDER, CorpusKernel, read_corpus
+from harness.domain.vocabulary import Backend, Outcome, Stage, Tier
+from harness.evaluation.selftest.corpus import FOLDER, CorpusKernel, read_corpus, whole_corpus
 from harness.evaluation.source.intake import parse, read_source
 from harness.evaluation.source.tier import classify
 from harness.evaluation.static.check import findings
@@ -55,9 +55,14 @@ def _readable(kernel: CorpusKernel) -> bool:
 
 
 def test_the_corpus_is_large_complete_and_covers_both_backends() -> None:
-    assert len(of_kind("cheat")) >= 25
-    assert len(of_kind("wrong")) >= 25
-    assert len(of_kind("honest")) >= 25
+    shipped = [kernel for kernel in whole_corpus() if kernel not in CORPUS]
+    assert len(of_kind("cheat")) >= 70
+    assert len(of_kind("wrong")) + len(shipped) >= 120
+    assert len(of_kind("honest")) >= 60
+    operators = {spec.name for spec in registry.all_operators()}
+    for kind in ("wrong", "honest"):
+        assert {(kernel.operator, kernel.backend) for kernel in of_kind(kind)} == {
+            (operator, backend) for operator in operators for backend in Backend}
     for kind in ("cheat", "wrong", "honest"):
         assert {kernel.backend for kernel in of_kind(kind)} == {"numba", "triton"}
         assert any(kernel.quick for kernel in of_kind(kind))

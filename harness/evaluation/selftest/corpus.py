@@ -1,4 +1,4 @@
-"""The corpus: a folder of small kernels with a table that says what must happen to each."""
+"""The corpus: a folder of small kernels with a table that says what must happen to each, and where."""
 
 from __future__ import annotations
 
@@ -9,16 +9,24 @@ from typing import Any, Literal
 
 from harness.domain.errors import UsageError
 from harness.domain.vocabulary import Backend, Outcome, Stage, Tier
+from harness.evaluation.run import Place
 from harness.operators.base import OperatorSpec
 
 Kind = Literal["cheat", "wrong", "honest"]
+KINDS: tuple[Kind, ...] = ("cheat", "wrong", "honest")
 FOLDER = Path(__file__).parents[3] / "tests" / "adversarial"
+PLACES = {Backend.NUMBA: (Place.NUMBA,), Backend.TRITON: (Place.INTERPRETER, Place.DEVICE)}
+"""Where a kernel of each backend is judged unless the table says otherwise."""
+BEFORE_A_PROCESS = (Stage.ADMIT, Stage.STATIC, Stage.ARITHMETIC)
+"""Stages that end the same way everywhere: no candidate has been started."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusKernel:
     """One kernel. ``outcomes`` are acceptable; ``stage`` is where a refusal must happen, if that is certain.
 
+    ``places`` are where it is judged: a race is only one on a device, so the interpreter is not asked about it.
+    ``device_outcomes`` replace ``outcomes`` there, where a device shows another side of the same fault.
     ``incumbent`` is ``baseline`` where the kernel is offered as a change of the operator's baseline; ``deadline_s`` is
     shorter than usual for kernels that never end.
     """
@@ -36,6 +44,21 @@ class CorpusKernel:
     prohibited: tuple[str, ...] = ()
     incumbent: Literal["baseline"] | None = None
     deadline_s: float = 120.0
+    places: tuple[Place, ...] = ()
+    device_outcomes: tuple[Outcome, ...] = ()
+
+    def judged_at(self, place: Place) -> bool:
+        """Whether the table says anything about this kernel at ``place``."""
+        return place in (self.places or PLACES[self.backend])
+
+    def expected(self, place: Place) -> tuple[Outcome, ...]:
+        """Acceptable outcomes at ``place``."""
+        return self.device_outcomes if place is Place.DEVICE and self.device_outcomes else self.outcomes
+
+    def expected_stage(self, place: Place) -> Stage | None:
+        """Where the refusal must happen at ``place``. Cases differ on a device, so only the stages before a process
+        is started are certain there."""
+        return self.stage if place is not Place.DEVICE or self.stage in BEFORE_A_PROCESS else None
 
 
 def read_corpus(folder: Path = FOLDER) -> tuple[CorpusKernel, ...]:
@@ -69,6 +92,13 @@ def operator_kernels(spec: OperatorSpec) -> tuple[CorpusKernel, ...]:
         for wrong in spec.wrong_kernels)
 
 
+def whole_corpus() -> tuple[CorpusKernel, ...]:
+    """The table's kernels and the wrong ones of every registered operator."""
+    from harness.operators import registry
+
+    return (*read_corpus(), *(kernel for spec in registry.all_operators() for kernel in operator_kernels(spec)))
+
+
 def _read_entry(folder: Path, index: Path, entry: dict[str, Any]) -> CorpusKernel:
     name = entry.get("file", "an entry without a file")
     try:
@@ -78,6 +108,8 @@ def _read_entry(folder: Path, index: Path, entry: dict[str, Any]) -> CorpusKerne
             source=(folder / name).read_bytes().decode("utf-8"), note=entry["note"],
             stage=Stage(entry["stage"]) if "stage" in entry else None, quick=entry.get("quick", False),
             grant=Tier(entry.get("grant", "heavy")), prohibited=tuple(entry.get("prohibited", ())),
-            incumbent=entry.get("incumbent"), deadline_s=float(entry.get("deadline", 120.0)))
+            incumbent=entry.get("incumbent"), deadline_s=float(entry.get("deadline", 120.0)),
+            places=tuple(Place(place) for place in entry.get("places", ())),
+            device_outcomes=tuple(Outcome(outcome) for outcome in entry.get("device_outcomes", ())))
     except (OSError, KeyError, ValueError) as error:
         raise UsageError(f"{index}: {name} cannot be used: {error}.", code="selftest_corpus") from error

