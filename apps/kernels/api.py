@@ -11,6 +11,7 @@ from apps.core.errors import AppError, NotFound
 from apps.kernels.choices import SlotState
 from apps.kernels.models import Champion, Slot
 from apps.reviews.history import uncarried
+from apps.reviews.rechecks import outdated
 from apps.teams.tokens import Caller, api_view
 
 
@@ -62,6 +63,7 @@ def champion_document(slot: Slot) -> dict[str, Any]:
     broken = uncarried(champions.filter(pk=row.pk))
     if broken:
         raise NoChampion(f"{broken[0]} Nothing is handed out meanwhile.", code="gate_refused")
+    again = outdated(row)
     promotion, verdict = row.promotion, row.promotion.verdict
     approvals = [] if promotion.request is None else [
         {"by": d.user.name, "at": d.at.isoformat(), "demo": d.demo, "self_review": d.self_review}
@@ -72,6 +74,7 @@ def champion_document(slot: Slot) -> dict[str, Any]:
         "operator": slot.operator.name, "backend": slot.backend, "hardware": slot.hardware.name,
         "workload": slot.workload, "team": slot.team.slug, "digest": row.kernel_id, "source": source.decode("utf-8"),
         "environment_class": verdict.environment_class, "since": row.since.isoformat(),
+        "reverifying": again,
         "promotion": {"id": promotion.pk, "kind": promotion.kind, "gate_tier": promotion.gate_tier,
                       "required_approvals": promotion.required_approvals, "self_reviewed": promotion.self_reviewed},
         "approvals": approvals,

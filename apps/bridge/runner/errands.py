@@ -31,10 +31,10 @@ def canary() -> None:
 
 
 def recheck() -> None:
-    """A new evaluator version verifies every champion anew, in the background."""
+    """A new evaluator version or environment class verifies every champion anew, in the background."""
     ordered = champions_recheck()
     if ordered:
-        log.info("%d champions are verified again by the new evaluator.", ordered)
+        log.info("%d champions are verified again: the evaluator or its place changed.", ordered)
 
 
 @dataclass

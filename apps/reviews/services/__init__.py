@@ -2,8 +2,10 @@
 
 from apps.reviews.services.decisions import review_decide, veto_lift
 from apps.reviews.services.promotion import gate_prepare, gate_sweep, promotion_finish, promotion_start
+from apps.reviews.services.quarantine import champion_quarantine
+from apps.reviews.services.recheck import champions_recheck
 from apps.reviews.services.requests import review_open, review_raise_tier, review_withdraw, stale_check
-from apps.reviews.services.rollback import champion_quarantine, champions_recheck, rollback_start, slot_empty
+from apps.reviews.services.rollback import rollback_start, slot_empty
 from apps.reviews.services.threads import (
     policy_set,
     spot_check_answer,

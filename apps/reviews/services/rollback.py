@@ -1,4 +1,4 @@
-"""Rollback, quarantine, emptying a slot, and re-verifying champions under a new evaluator."""
+"""Rollback, emptying a slot, and the verifications that no review request carries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from django.utils import timezone
 from apps.audit.services import audit_record
 from apps.bridge import api
 from apps.campaigns.choices import JobPurpose, JobState
-from apps.campaigns.jobs.services import job_enqueue
+from apps.campaigns.jobs.models import Job
+from apps.campaigns.jobs.services import job_cancel, job_enqueue
 from apps.campaigns.jobs.workers import selftest_gap
 from apps.campaigns.models import Campaign
 from apps.core.errors import AppError, Invalid, Refused
@@ -51,7 +52,7 @@ def rollback_start(*, slot: Slot, promotion: Promotion, person: User, reason: st
     if problem is not None:
         raise Refused(f"That promotion is carried by no valid approval: {problem} It cannot be restored.")
     _restorable(slot, promotion.kernel)
-    return _order(slot, promotion.kernel, kind="rollback", person=person, reason=reason, restores=promotion)
+    return verification_order(slot, promotion.kernel, kind="rollback", person=person, reason=reason, restores=promotion)
 
 
 def _restorable(slot: Slot, kernel: Kernel) -> None:
@@ -65,9 +66,15 @@ def _restorable(slot: Slot, kernel: Kernel) -> None:
         raise Refused(f"{standing[0].by.name} vetoed this kernel: {standing[0].decision.comment}")
 
 
-def _order(
-    slot: Slot, kernel: Kernel, *, kind: str, person: User | None, reason: str, restores: Promotion | None
+def verification_order(
+    slot: Slot, kernel: Kernel, *, kind: str, person: User | None, reason: str, restores: Promotion | None,
+    priority: int | None = None,
 ) -> Verification:
+    """Order a verification of ``kernel`` in a slot; a rollback takes the place of a recheck that still waits or runs.
+
+    Raises:
+        Refused: another verification of this slot runs.
+    """
     key = uuid.uuid4()
     champion = champion_of(slot)
     rival = champion.kernel if champion is not None and champion.kernel_id != kernel.pk else None
@@ -78,9 +85,13 @@ def _order(
         candidate=intact(kernel), against=against, isolation=settings.REQUIRED_ISOLATION,
     )
     with recording(slot.team.stream) as log:
+        if kind == "rollback":
+            _make_way(slot, log)
         if Verification.objects.filter(slot=slot, state=VerificationState.RUNNING).exists():
             raise Refused("A verification for this slot is running already; wait for its result.")
         job = job_enqueue(purpose=JobPurpose.PROMOTION, request=document, team=slot.team, kernel=kernel, job_id=key)
+        if priority is not None:
+            Job.objects.filter(pk=job.pk).update(priority=priority)
         row = Verification.objects.create(
             slot=slot, kernel=kernel, champion=champion.kernel if champion else None, kind=kind, restores=restores,
             by=person, reason=reason, job=job, at=timezone.now(),
@@ -90,6 +101,16 @@ def _order(
         audit_record(verb=f"{kind}.started", subject=slot, actor=person, team=slot.team, digest=kernel.pk,
                      reason=reason)
     return row
+
+
+def _make_way(slot: Slot, log: Log) -> None:
+    for row in Verification.objects.filter(slot=slot, kind="recheck", state=VerificationState.RUNNING).select_related(
+        "job", "slot__team"
+    ):
+        cause = "It made way for a rollback; what is champion afterwards is checked again."
+        if row.job is not None:
+            job_cancel(job=row.job, reason=cause)
+        verification_close(row, VerificationState.REFUSED, cause, log)
 
 
 def _goal(slot: Slot, kernel: Kernel) -> dict[str, Any]:
@@ -113,17 +134,19 @@ def verifications_sweep() -> None:
                 _handle(row, log)
         except (AppError, IntegrityError, BytesDiffer) as error:
             with recording(row.slot.team.stream) as log:
-                _close(row, VerificationState.REFUSED, str(error), log)
+                verification_close(row, VerificationState.REFUSED, str(error), log)
 
 
 def _handle(row: Verification, log: Log) -> None:
+    from apps.reviews.services.recheck import recheck_handle
+
     verdict = row.job.verdict if row.job is not None else None
     if row.kind == "recheck":
-        _handle_recheck(row, verdict, log)
+        recheck_handle(row, verdict, log)
         return
     problem = _rollback_problem(row, verdict)
     if problem is not None or verdict is None:
-        _close(row, VerificationState.REFUSED, problem or "", log)
+        verification_close(row, VerificationState.REFUSED, problem or "", log)
         return
     _roll_back(row, verdict, log)
 
@@ -163,7 +186,7 @@ def _roll_back(row: Verification, verdict: Verdict, log: Log) -> None:
         restores=row.restores, at=timezone.now(),
     )
     crown(slot, promotion, log)
-    _close(row, VerificationState.DONE, "", log)
+    verification_close(row, VerificationState.DONE, "", log)
     log.append(slot.team.stream, "promotion.done", {"promotion": promotion.pk, "slot": slot.pk, "kind": "rollback",
                                                     "kernel": row.kernel_id,
                                                     "by": row.by.name if row.by else ""})
@@ -171,7 +194,8 @@ def _roll_back(row: Verification, verdict: Verdict, log: Log) -> None:
                  reason=row.reason, data={"slot": slot.pk, "restores": row.restores_id, "verdict": verdict.pk})
 
 
-def _close(row: Verification, state: str, cause: str, log: Log) -> None:
+def verification_close(row: Verification, state: str, cause: str, log: Log) -> None:
+    """End a running verification inside an open transaction; ended ones stay as they are."""
     if not Verification.objects.filter(pk=row.pk, state=VerificationState.RUNNING).update(
         state=state, cause=cause, ended_at=timezone.now()
     ):
@@ -181,68 +205,6 @@ def _close(row: Verification, state: str, cause: str, log: Log) -> None:
                                                                "kind": row.kind, "cause": cause})
         audit_record(verb=f"{row.kind}.refused", subject=row.slot, actor=None, team=row.slot.team, digest=row.kernel_id,
                      reason=cause)
-
-
-def _handle_recheck(row: Verification, verdict: Verdict | None, log: Log) -> None:
-    if verdict is None or verdict.outcome == "infra_error":
-        _close(row, VerificationState.REFUSED, "The evaluator failed; the champion stays and is checked again.", log)
-        return
-    _close(row, VerificationState.DONE, "", log)
-    if verdict.outcome != "passed":
-        text = f"A later check says {verdict.outcome}: {gate.first_reason(verdict)}"
-        quarantine(row.slot, text, log, verdict=verdict)
-
-
-def champions_recheck() -> int:
-    """Order a verification of every champion whose last one is of another evaluator version; returns how many."""
-    ordered = 0
-    rows = Champion.objects.filter(slot__state=SlotState.CHAMPION).select_related(
-        "slot__team", "slot__operator", "slot__hardware", "kernel", "promotion__verdict"
-    )
-    for champion in rows:
-        newest = Verdict.objects.filter(
-            kernel=champion.kernel, team=champion.slot.team, purpose="promotion", workload=champion.slot.workload
-        ).order_by("-id").first()
-        seen = (newest or champion.promotion.verdict).evaluator_version
-        busy = Verification.objects.filter(slot=champion.slot, state=VerificationState.RUNNING).exists()
-        if seen == api.evaluator_version() or busy:
-            continue
-        _order(champion.slot, champion.kernel, kind="recheck", person=None, restores=None,
-               reason=f"The evaluator is {api.evaluator_version()} now; the last check was by {seen}.")
-        ordered += 1
-    return ordered
-
-
-def quarantine(slot: Slot, reason: str, log: Log, *, by: User | None = None, verdict: Verdict | None = None) -> None:
-    """Set a champion aside inside an open transaction: it is no longer handed out."""
-    champion = champion_of(slot)
-    if champion is None or slot.state != SlotState.CHAMPION:
-        raise Refused("There is no champion in this slot to quarantine.")
-    Quarantine.objects.create(slot=slot, kernel=champion.kernel, promotion=champion.promotion, verdict=verdict, by=by,
-                              reason=reason, at=timezone.now())
-    transition(slot, SLOT_MACHINE, SlotState.QUARANTINED, state_reason=reason)
-    log.append(slot.team.stream, "champion.quarantined", {"slot": slot.pk, "name": str(slot), "reason": reason,
-                                                          "kernel": champion.kernel_id})
-    audit_record(verb="champion.quarantined", subject=slot, actor=by, team=slot.team, digest=champion.kernel_id,
-                 before=SlotState.CHAMPION, after=SlotState.QUARANTINED, reason=reason)
-
-
-def champion_quarantine(*, slot: Slot, reason: str, person: User | None = None) -> Slot:
-    """Set a champion aside, by a reviewer or by the system.
-
-    Raises:
-        Refused: no reviewer, or no champion. Invalid: no reason.
-    """
-    if person is not None:
-        why = team_policies.may_roll_back(person, slot.team)
-        if why:
-            raise Refused(why)
-    if not reason.strip():
-        raise Invalid("A quarantine needs a reason.", key="reason")
-    with recording(slot.team.stream) as log:
-        slot.refresh_from_db()
-        quarantine(slot, reason.strip(), log, by=person)
-    return slot
 
 
 def slot_empty(*, slot: Slot, person: User, reason: str) -> Slot:

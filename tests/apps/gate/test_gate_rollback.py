@@ -103,7 +103,7 @@ def test_new_evaluator_checks_every_champion_and_sets_failing_ones_aside(
     row = finish(world, Verification.objects.get(kind="recheck"), outcome="incorrect_nan")
     assert row.state == "done"
     slot = slot_of(world)
-    assert (slot.state, "incorrect_nan" in slot.state_reason) == ("quarantined", True)
+    assert (slot.state, "incorrect nan" in slot.state_reason) == ("quarantined", True)
 
 
 def test_new_evaluator_leaves_a_champion_that_passes(
