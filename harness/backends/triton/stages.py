@@ -8,6 +8,7 @@ from typing import Any
 from harness.backends.triton import planning
 from harness.backends.triton.compiler.compiled import CompileFailed, compile_plans
 from harness.backends.triton.compiler.process import compiler_for
+from harness.backends.triton.derive import matching
 from harness.backends.triton.limits import exceeded
 from harness.backends.triton.targets import Target, find_target
 from harness.domain.plan import LaunchPlan, Refusal
@@ -24,11 +25,12 @@ OUTCOME_OF_REFUSAL = {"view_out_of_bounds": Outcome.OUT_OF_BOUNDS, "fill_pattern
 """Refusals that are no breach of the rules; all others are ``policy_violation``."""
 OUTCOME_OF_PROBLEM = {"refused": Outcome.POLICY_VIOLATION, "error": Outcome.COMPILE_ERROR,
                       "infeasible": Outcome.RESOURCE_INFEASIBLE,
-                      "crash": Outcome.COMPILE_ERROR, "timeout": Outcome.TIMEOUT}
+                      "crash": Outcome.COMPILE_ERROR, "timeout": Outcome.TIMEOUT, "forged": Outcome.REWARD_HACK}
 
 
 def plan(run: Run) -> None:
-    """Import the candidate in the sandbox, record its launches, compile them in a clean process.
+    """Import the candidate in the sandbox, record its launches, derive their IR again from the file, compile it in a
+    clean process.
 
     Fills ``run.plans`` and ``run.compiled``.
 
@@ -54,6 +56,7 @@ def plan(run: Run) -> None:
         worker.close()
     _refuse_recorded(run.plans)
     run.progress(Stage.PLAN, len(points), len(points) + 1, "compiling the recorded kernel functions")
+    derive(run, run.plans)
     _compile(run, target)
 
 
@@ -72,6 +75,24 @@ def _refuse_recorded(plans: Sequence[LaunchPlan]) -> None:
         raise Refused(outcome, *(Reason(code=r.code, stage=Stage.PLAN, text=r.text, line=r.line) for r in refusals))
 
 
+def derive(run: Run, plans: Sequence[LaunchPlan]) -> None:
+    """Hold the IR of ``plans`` against what the reviewed file's kernel functions give by themselves.
+
+    Raises:
+        Refused: ``reward_hack`` with code ``ir_foreign`` where they differ.
+        CandidateFault: the deriving process crashed or was late.
+    """
+    workers = run.open_workers("triton-derive")
+    try:
+        matching.prove(workers, run.source, plans, find_target(run.target),
+                       deadline_s=max(1.0, min(60.0, run.remaining_s)))
+    except matching.IrForeign as foreign:
+        text = f"The code of '{foreign.function}' does not follow from the reviewed file: {foreign.text}."
+        reason = Reason(code="ir_foreign", stage=run.stage, text=text,
+                        line=matching.line_of(run.source, foreign.function))
+        raise Refused(Outcome.REWARD_HACK, reason) from foreign
+
+
 def _compile(run: Run, target: Target) -> None:
     try:
         run.compiled = compile_plans(run.plans, compiler_for(target), deadline_s=max(1.0, min(60.0, run.remaining_s)))
@@ -79,6 +100,9 @@ def _compile(run: Run, target: Target) -> None:
         if failed.problem == "refused":
             text = f"Kernel function '{failed.function}' cannot be planned: {failed.text}."
             code = "ir_refused"
+        elif failed.problem == "forged":
+            text = f"The launch of '{failed.function}' was tampered with: {failed.text}."
+            code = "plan_forged"
         else:
             text = f"Kernel function '{failed.function}' does not compile for {target.title}: {failed.text}"
             code = f"compile_{failed.problem}"

@@ -30,6 +30,7 @@ MODES: dict[str, Mode] = {
     for mode in (
         Mode("numba", "harness.backends.numba.child"),
         Mode("triton-plan", "harness.backends.triton.plan_child", declines=DECLINES),
+        Mode("triton-derive", "harness.backends.triton.derive.child", declines=DECLINES),
         Mode("triton-interpret", "harness.backends.triton.interpret_child", {"TRITON_INTERPRET": "1"},
              declines=DECLINES),
     )

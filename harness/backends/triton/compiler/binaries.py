@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.backends.triton.compiler.compiled import CompileFailed
+from harness.backends.triton.compiler.compiled import check_facts
 from harness.backends.triton.compiler.process import CompilerProcess, KernelSource
 from harness.backends.triton.launcher.binary import Binary
 from harness.domain.plan import LaunchPlan
@@ -14,7 +14,7 @@ def binaries_of(
     """One binary per launch step of each plan, in order.
 
     Raises:
-        CompileFailed: the first kernel that is refused or does not compile.
+        CompileFailed: the first kernel that is refused, does not compile or takes other arguments.
         InfrastructureError: the compile process does not start.
     """
     launches = [[step["launch"] for step in plan.steps if "launch" in step] for plan in plans]
@@ -29,8 +29,7 @@ def binaries_of(
         row = []
         for launch in steps:
             found = next(facts)
-            if found.problem:
-                raise CompileFailed(found.problem, launch["function"], found.text)
+            check_facts(launch, found)
             row.append(Binary(found.symbol, found.cubin, found.num_warps, found.num_ctas, found.shared_bytes))
         result.append(tuple(row))
     return result

@@ -10,9 +10,12 @@ from harness.domain.codec import to_document
 from harness.domain.digest import digest_bytes, digest_document
 from harness.domain.plan import CompiledPlan, LaunchPlan, LaunchResources
 
+POINTER_BYTES, TENSOR_MAP_BYTES = 8, 128
+
 
 class CompileFailed(Exception):
-    """A recorded kernel has no binary: ``problem`` as in ``KernelFacts``, ``function`` names it."""
+    """A recorded kernel has no binary to run: ``problem`` as in ``KernelFacts``, or ``forged`` where the plan passes
+    arguments that the binary does not take. ``function`` names it."""
 
     def __init__(self, problem: str, function: str, text: str) -> None:
         super().__init__(text)
@@ -52,9 +55,28 @@ def _key(launch: dict) -> str:
     return digest_document([launch["ir"], launch["kind"], launch["options"]])
 
 
-def _resources(launch: dict, facts: KernelFacts, target: Target) -> LaunchResources:
+def check_facts(launch: dict, facts: KernelFacts) -> None:
+    """Whether a launch can run what was compiled for it.
+
+    Raises:
+        CompileFailed: there is no binary, or the arguments' sizes are not those of the binary's own table.
+    """
     if facts.problem:
         raise CompileFailed(facts.problem, launch["function"], facts.text)
+    given = tuple(_bytes_of(argument) for argument in launch["args"])
+    if given != facts.parameters:
+        text = f"the plan passes arguments of {given} bytes, the binary takes {facts.parameters}"
+        raise CompileFailed("forged", launch["function"], text)
+
+
+def _bytes_of(argument: dict) -> int:
+    if "scalar" in argument:
+        return len(argument["hex"]) // 2
+    return TENSOR_MAP_BYTES if "tensormap" in argument else POINTER_BYTES
+
+
+def _resources(launch: dict, facts: KernelFacts, target: Target) -> LaunchResources:
+    check_facts(launch, facts)
     x, y, z = launch["grid"]
     share = occupancy(target, registers=facts.registers, warps=facts.num_warps, shared_bytes=facts.shared_bytes)
     return LaunchResources(

@@ -117,18 +117,6 @@ def paths(keyed: dict[tuple[int, ...], Any], names: list[str]) -> dict[str, Any]
     return {".".join([names[key[0]], *map(str, key[1:])]): value for key, value in keyed.items()}
 
 
-def constant(value: Any) -> Any:
-    """A compile-time constant as JSON: numbers and text as they are, anything else by its name."""
-    inner = getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
-    if inner is None or isinstance(inner, bool | int | str):
-        return inner
-    if isinstance(inner, float):
-        return inner if inner == inner and abs(inner) != float("inf") else repr(inner)
-    if isinstance(inner, tuple | list):
-        return [constant(item) for item in inner]
-    return {"name": str(getattr(inner, "name", None) or getattr(inner, "__name__", type(inner).__name__))}
-
-
 def divisibility(attributes: list[Any]) -> int | None:
     """What ``[["tt.divisibility", 16]]`` promises, ``None`` without such an entry."""
     return next((int(value) for name, value in attributes if name == "tt.divisibility"), None)

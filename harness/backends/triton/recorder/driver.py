@@ -12,7 +12,7 @@ from triton.backends.driver import DriverBase
 from triton.runtime import _allocation
 
 from harness.backends.triton.properties import driver_properties
-from harness.backends.triton.recorder import arguments
+from harness.backends.triton.recorder import arguments, constants
 from harness.backends.triton.recorder.ircapture import OPTIONS
 from harness.backends.triton.recorder.session import CANDIDATE_FILE, Session, current
 from harness.backends.triton.recorder.standin import StandIn
@@ -129,7 +129,7 @@ def _launch(session: Session, src: Any, metadata: Any, grid: list[int], values: 
         "kind": metadata.recorded_kind,
         "options": {key: metadata.recorded_options[key] for key in OPTIONS if key in metadata.recorded_options},
         "signature": dict(src.signature),
-        "constants": {path: arguments.constant(v) for path, v in arguments.paths(src.constants, names).items()},
+        "constants": _constants(session, arguments.paths(src.constants, names)),
         "divisible": {path: value for path, value in divisible.items() if value is not None},
         "grid": grid,
         "num_ctas": int(metadata.num_ctas),
@@ -137,6 +137,16 @@ def _launch(session: Session, src: Any, metadata: Any, grid: list[int], values: 
         "pdl": bool(metadata.launch_pdl),
         "args": [*args, scratch, {"null": True}],
     }
+
+
+def _constants(session: Session, values: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {path: constants.encode(value) for path, value in values.items()}
+    except constants.NotAConstant as error:
+        session.refuse(
+            "argument_type",
+            f"A kernel argument is {error}, which a plan cannot hold. Pass numbers, text, dtypes or kernel functions.",
+        )
 
 
 def _global_scratch(session: Session, metadata: Any, grid: list[int]) -> dict[str, Any]:
