@@ -11,7 +11,7 @@ from pathlib import Path
 TICKS = 100  # USER_HZ, fixed in the kernel's interface
 QUIET_STEAL = 0.02
 QUIET_SWITCHES = 0.5
-QUIET_OTHERS = 0.10
+QUIET_OTHERS = 0.25
 LEAST_OTHERS_S = 0.04
 """Ticks are coarse: fewer than four of somebody else's are no evidence."""
 FULL_SPEED = 0.90

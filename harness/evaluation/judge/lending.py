@@ -92,6 +92,11 @@ class Lending:
             block.renew(factors[start : start + count])
             start += count
 
+    def touch(self) -> None:
+        """Bring what ``renew`` wrote into the caches of the calling thread's core."""
+        for block in self._renewable.values():
+            block.touch()
+
     def pick(self, places: dict[str, torch.Tensor]) -> Tensors:
         """Copies of single elements of the outputs, by name; ``places`` are flat indices. The worker must be frozen."""
         return {name: block.pick(places[name]) for name, block in self._outputs.items()}

@@ -6,10 +6,10 @@ figure is the slope of time over calls through an intercept that the candidate c
 the same slots, in random order, and their outputs are compared.
 
 The figure of a shape includes everything that the host does for a call: ``run`` in Python, its scratch, the launch of
-the compiled function. A hot sample differs in one thing only: its slots fit the last-level cache, and the judge renews
-and poisons them on the clock's own core right before, so that the caches are warm and the contents are new. For a cold
-one the judge sweeps the caches of that core. The candidate is frozen while either happens. Only ``repeated`` samples
-show a process contents that it met before; they are no figure, a gain there is a lead.
+the compiled function. A hot sample differs in one thing only: its slots fit the last-level cache, and the judge renews,
+poisons and reads them on the clock's own core right before, so that the caches are warm and the contents are new. For a
+cold one the judge sweeps the caches of that core. The candidate is frozen while either happens. Only ``repeated``
+samples show a process contents that it met before; they are no figure, a gain there is a lead.
 """
 
 from __future__ import annotations
@@ -63,11 +63,12 @@ class ShapeRecord:
 
 @dataclass
 class Record:
-    """Everything a session measured."""
+    """Everything a session measured. ``noisy``: something other than the candidate itself disturbed a round."""
 
     shapes: dict[str, ShapeRecord] = field(default_factory=lambda: defaultdict(ShapeRecord))
     first_calls: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     disturbed: list[str] = field(default_factory=list)
+    noisy: bool = False
 
 
 class Session:
@@ -130,7 +131,7 @@ class Session:
             for name, side in sides.items():
                 record.first_calls[name].append(side.first_call_s * 1e6)
             for point in self._points:
-                self._shape(point, sides, record.shapes[point.label], sweeps, record.disturbed)
+                self._shape(point, sides, record, sweeps)
         finally:
             close_sides(sides)
 
@@ -144,9 +145,8 @@ class Session:
                 return spent
         return repeats
 
-    def _shape(self, point: ShapePoint, sides: dict[str, Side], record: ShapeRecord, sweeps: int,
-               disturbed: list[str]) -> None:
-        ring = self.rings[point.label]
+    def _shape(self, point: ShapePoint, sides: dict[str, Side], whole: Record, sweeps: int) -> None:
+        ring, record = self.rings[point.label], whole.shapes[point.label]
         latest = {}
         for name, side in sides.items():
             with _named(side):
@@ -156,7 +156,7 @@ class Session:
         verified = self._random.randrange(sweeps)
         samples: dict[str, list[float]] = {name: [] for name in sides}
         counts = []
-        self._watch.begin(sides.values())
+        self._watch.begin(list(sides.values()))
         for sweep in range(sweeps):
             self._ensure_time()
             counts.append(draw_calls(self._random, mean_calls(latest.values(), len(ring)), len(ring)))
@@ -173,12 +173,13 @@ class Session:
                 if name == CANDIDATE and sweep == verified:
                     self._verify(ring.slots[self._random.choice(slots)], point)
             self._compare(taken, sides, point)
-        seen = self._watch.end(sweeps * len(sides))
+        seen = self._watch.end(list(sides.values()), sweeps)
         record.calls.append(tuple(counts))
-        record.speed.append(seen.speed)
-        record.disturbed.append(seen.text if seen.disturbed else "")
-        if seen.disturbed:
-            disturbed.append(seen.text)
+        record.speed.append(seen.all.speed)
+        record.disturbed.append(seen.all.text if seen.all.disturbed else "")
+        if seen.all.disturbed:
+            whole.disturbed.append(seen.all.text)
+        whole.noisy |= seen.outside.disturbed
         for name, values in samples.items():
             record.rounds[name].append(tuple(values))
         self._hot(point, sides, record, max(1, round(mean_calls(latest.values(), len(ring)))))
@@ -208,6 +209,7 @@ class Session:
         with on_cores(self._cores.timing):
             for lending in ring.chosen(slots):
                 lending.poison()
+                lending.touch()
         with _named(side):
             return self._net(side.timed(slots)[0]) / len(slots)
 
@@ -269,6 +271,7 @@ def draw_calls(source: random.Random, mean: float, most: int) -> int:
 
 def _merge(into: Record, other: Record) -> None:
     into.disturbed += other.disturbed[:1]
+    into.noisy |= other.noisy
     for name, values in other.first_calls.items():
         into.first_calls[name] += values
     for label, shape in other.shapes.items():

@@ -116,10 +116,11 @@ def recheck(run: Run) -> None:
         run.clocks["overhead_us"] = session.overhead_us
     timing = figures.timing_of(samples, work, evidence=Evidence.BOUNDED, longer=longer)
     _refuse_impossible(timing, work, Stage.RECHECK)
-    _refuse_limits(run, timing, samples, quiet=not record.disturbed and _quiet())
+    _refuse_limits(run, timing, samples, quiet=not record.noisy and _quiet())
     run.timing, run.samples = timing, samples
     run.suspicious += figures.suspicious(timing, work, record)
     run.clocks["load"] = telemetry.load_average()
+    run.clocks["speed"] = round(min((speed for shape in samples.shapes for speed in shape.speed), default=1.0), 3)
     _conclude(run, compared, samples, record)
 
 

@@ -13,13 +13,13 @@ class Sweeper:
     same page of zeros, and reading them sweeps nothing."""
 
     def __init__(self, last_level_bytes: int) -> None:
-        self._memory = torch.ones(max(LEAST_BYTES, CACHES * last_level_bytes) // 4, dtype=torch.int32)
+        self._memory = torch.ones(max(LEAST_BYTES, CACHES * last_level_bytes) // 4)
 
     @property
     def nbytes(self) -> int:
         """How much is swept."""
         return self._memory.nbytes
 
-    def sweep(self) -> int:
-        """Read all of it; returns the number of elements read."""
-        return int(self._memory.sum())
+    def sweep(self) -> float:
+        """Read all of it; returns the sum of its ones."""
+        return float(self._memory.sum())
