@@ -31,11 +31,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", type=Path, help="the candidate")
     parser.add_argument("--operator")
     parser.add_argument("--backend", choices=[str(b) for b in Backend])
-    parser.add_argument("--hardware", help="defaults to this machine's; a Triton plan is compiled for the one named")
+    parser.add_argument("--hardware", help="defaults to this machine's; a Triton plan is compiled for it, and judged "
+                                           "on it where it is here")
     parser.add_argument("--workload", default="llm")
     parser.add_argument("--incumbent", type=Path, help="the kernel to compare with; the baseline where absent")
     parser.add_argument("--grant", choices=["light", "medium", "heavy"], default="heavy")
     parser.add_argument("--require-faster", action="store_true", help="exit 0 only where the comparison is 'faster'")
+    parser.add_argument("--sanitize", action="store_true",
+                        help="also run the smallest case under compute-sanitizer (on a GPU; promotions always do)")
     parser.add_argument("--deadline", type=float, default=120.0, metavar="SECONDS")
     parser.add_argument("--request", type=Path, help="a request document instead of the options above")
     parser.add_argument("--response", type=Path, help="where the verdict document goes")
@@ -136,21 +139,29 @@ def _request_of(arguments: argparse.Namespace) -> EvaluationRequest:
         operator=OperatorRef(spec.name, spec.version), backend=backend, hardware=hardware,
         workload=arguments.workload, goal=goal, candidate=SourceRef(digest_source(source), source),
         against=tuple(against), grant=Tier(arguments.grant), required=Required(isolation=0),
-        deadline_s=arguments.deadline,
+        deadline_s=arguments.deadline, sanitize=arguments.sanitize,
     )
 
 
 def _hardware(asked: str | None, backend: Backend) -> str:
     from harness.hardware.digests import digest
+    from harness.hardware.gpu import gpu_name
 
     here = hardware_name()
     if asked is None:
-        return here if backend is Backend.NUMBA else "interpreter"
+        return here if backend is Backend.NUMBA else _known_gpu(gpu_name())
     if backend is Backend.NUMBA and asked != here:
         raise UsageError(f"Numba kernels are timed on this machine, which is '{here}', not '{asked}'.")
     if backend is Backend.TRITON and asked != "interpreter":
         digest(asked)  # raises UsageError with the names known
     return asked
+
+
+def _known_gpu(here: str | None) -> str:
+    """This host's GPU where plans can be compiled for it, else the interpreter."""
+    from harness.backends.triton.targets import TARGETS
+
+    return here if here in TARGETS else "interpreter"
 
 
 def _write(path: Path, data: bytes) -> None:

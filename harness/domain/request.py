@@ -47,6 +47,7 @@ class EvaluationRequest:
 
     ``deadline_s`` bounds the whole evaluation in seconds. ``nonce`` is echoed in no verdict; it makes
     two requests for the same job distinguishable in logs. ``against`` may be empty (baseline run).
+    ``sanitize`` asks for the sanitizer tier, which a promotion on a GPU has anyway.
     """
 
     job: str
@@ -62,4 +63,5 @@ class EvaluationRequest:
     grant: Tier = Tier.HEAVY
     required: Required = Required()
     deadline_s: float = 120.0
+    sanitize: bool = False
     version: int = 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from harness.backends.triton.launcher.client import Device
 from harness.domain.errors import InfrastructureError
@@ -24,9 +25,10 @@ class Holding:
     The wait for the lock is not charged to the candidate's deadline.
     """
 
-    def __init__(self, run: Run) -> None:
-        """Nothing is held yet."""
+    def __init__(self, run: Run, start: Callable[[], Any] | None = None) -> None:
+        """Nothing is held yet. ``start`` makes a launcher, ``run.open_device`` where it is not given."""
         self._run = run
+        self._start = start or run.open_device
         self._lock: contextlib.ExitStack | None = None
         self._device: Device | None = None
         self._since = 0.0
@@ -85,10 +87,10 @@ class Holding:
         self._run.progress(self._run.stage, 0, 1, f"waiting for another evaluation on {self._run.device}")
 
     def _open(self) -> Device:
-        if self._run.open_device is None:
+        if self._start is None:
             raise InfrastructureError("This evaluation has no launcher to judge on a device with.")
         try:
-            return self._run.open_device()
+            return self._start()
         except BaseException:
             self.release()
             raise
@@ -110,9 +112,9 @@ class Holding:
 
 
 @contextlib.contextmanager
-def hold(run: Run) -> Iterator[Device]:
-    """A launcher for the length of a ``with`` block; its time is added to ``run.clocks``."""
-    holding = Holding(run)
+def hold(run: Run, start: Callable[[], Any] | None = None) -> Iterator[Any]:
+    """A launcher for the length of a ``with`` block; its time is added to ``run.clocks``. See ``Holding``."""
+    holding = Holding(run, start)
     try:
         yield holding.device()
     finally:

@@ -53,7 +53,11 @@ class DeviceWorker:
 
     def launches(self, lent: Sequence[Lent], attributes: Mapping[str, float]) -> tuple[str, ...]:
         """Names of the kernel functions that a call launches. Raises ``CandidateFault``."""
-        return self._plans.get(planning.lent_documents(lent), attributes).launches
+        return self.prepared(lent, attributes).launches
+
+    def prepared(self, lent: Sequence[Lent], attributes: Mapping[str, float]) -> Prepared:
+        """Plan and binaries of a call, for another launcher than this worker's. Raises ``CandidateFault``."""
+        return self._plans.get(planning.lent_documents(lent), attributes)
 
     def rest(self) -> None:
         """End the launcher and let others have the device until the next call."""
@@ -67,8 +71,7 @@ class DeviceWorker:
 
     def _run(self, lent: Sequence[Lent], attributes: Mapping[str, float], drop: int | None) -> CallReport:
         self._ensure_open()
-        documents = planning.lent_documents(lent)
-        prepared = self._plans.get(documents, attributes)
+        prepared = self.prepared(lent, attributes)
         outcome = self._on_device(prepared, lent, drop)
         if outcome.changed:
             raise CandidateFault(faults.written(outcome.changed))
