@@ -7,9 +7,12 @@ library, and the web process stays small.
 from __future__ import annotations
 
 from apps.bridge.api.catalogue import (
+    DeviceFacts,
     OperatorFacts,
     WorkloadFacts,
     baseline_source,
+    devices_here,
+    environment_class_here,
     evaluator_version,
     hardware_digest,
     hardware_here,
@@ -47,6 +50,7 @@ from apps.bridge.api.verdicts import Recomputed, VerdictFacts, recompute, verdic
 __all__ = [
     "TIERS",
     "BridgeError",
+    "DeviceFacts",
     "EngineFacts",
     "Finding",
     "GoalFacts",
@@ -58,12 +62,14 @@ __all__ = [
     "WorkloadFacts",
     "baseline_source",
     "classify",
+    "devices_here",
     "digest",
     "digest_document",
     "engine_fold",
     "engine_result",
     "engine_start",
     "engine_state",
+    "environment_class_here",
     "evaluated_result",
     "evaluator_version",
     "facts_of",

@@ -111,6 +111,33 @@ def hardware_here() -> str:
         return hardware_name()
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """A device of this machine: its name and the backends whose kernels an evaluation worker judges on it."""
+
+    name: str
+    backends: tuple[str, ...]
+
+
+def devices_here() -> tuple[DeviceFacts, ...]:
+    """This machine's devices, the CPU first. Its worker takes Triton kernels too: for dry runs in the interpreter."""
+    with translated():
+        from harness.hardware.gpu import gpu_name
+
+        gpu = gpu_name()
+        found = (DeviceFacts(hardware_here(), ("numba", "triton")),)
+        return found if gpu is None else (*found, DeviceFacts(gpu, ("triton",)))
+
+
+def environment_class_here(device: str, backend: str) -> str:
+    """The environment class that verdicts of ``backend`` on ``device`` carry here."""
+    with translated():
+        from harness.domain.vocabulary import Backend
+        from harness.hardware.detect import environment
+
+        return environment(Backend(backend), device if device.startswith("nvidia-") else None).class_
+
+
 def hardware_digest(name: str) -> dict[str, Any]:
     """The facts about a device that agents are told and pages show.
 

@@ -1,11 +1,13 @@
 """What the worker does while nobody waits for its device: the evaluator's self-test, and the doctor's report.
 
-Rounds go first: both are given up when a job comes, and tried again later. Only where an approved request waits for
-the self-test does the self-test come before rounds.
+Rounds go first: both make way when a job comes, and are tried again later. Only where an approved request waits for
+the self-test does the self-test come before rounds. The whole corpus is interrupted between kernels: each result is
+kept in a file, and the next run goes on where this one stopped.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import subprocess
@@ -13,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
@@ -25,12 +27,11 @@ from apps.bridge.runner.evaluator import clean_environment
 from apps.bridge.runner.processes import dies_with_parent, end_tree
 from apps.campaigns.choices import CampaignState, JobState
 from apps.campaigns.jobs.models import Job, SelfTest
+from apps.campaigns.jobs.selftest_orders import order_waits, orders_answer
 from apps.campaigns.jobs.workers import selftest_record
 from apps.campaigns.models import Campaign
 from apps.kernels.models import Verdict
 from apps.reviews.models import ReviewRequest
-from harness.domain.vocabulary import Backend
-from harness.hardware.detect import environment
 
 LOOK_EVERY_S = 5.0
 IDLE_AT_LEAST_S = 10.0
@@ -45,12 +46,15 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class IdleWork:
-    """Called whenever the worker found no job. ``report`` beats for it, ``stopping`` says that it ends."""
+    """Called whenever the worker of a device found no job. ``report`` beats for it, ``stopping`` says that it ends;
+    ``backend`` is the one that the device is tested with."""
 
     project: Path
     var: Path
     report: Callable[[], None]
     stopping: Callable[[], bool]
+    hardware: str = field(default_factory=api.hardware_here)
+    backend: str = "numba"
     command: Sequence[str] = (sys.executable, "-m", "harness")
     _idle_since: float = field(default_factory=time.monotonic)
     _due: float = 0.0
@@ -66,12 +70,13 @@ class IdleWork:
         if now < self._due:
             return
         self._due = now + LOOK_EVERY_S
-        if now - self._idle_since < IDLE_AT_LEAST_S and not approved_waits():
+        order = order_waits(self.hardware)
+        if order is None and now - self._idle_since < IDLE_AT_LEAST_S and not approved_waits():
             return
-        if self._may("selftest") and (approved_waits() or not campaign_runs()):
-            quick = self._selftest_wanted()
+        if self._may("selftest") and (order is not None or approved_waits() or not campaign_runs()):
+            quick = order.quick if order is not None else self._selftest_wanted()
             if quick is not None:
-                self._selftest(quick=quick)
+                self._selftest(quick=quick, asked_at=order.at if order is not None else None)
                 return
         if self._may("doctor") and not campaign_runs() and not (self.var / "doctor.json").exists():
             self._run("doctor", ["doctor", "--json"], QUICK_LIMIT_S)
@@ -81,9 +86,9 @@ class IdleWork:
 
     def _selftest_wanted(self) -> bool | None:
         """``True`` for the quick one, ``False`` for the whole corpus, ``None`` for neither."""
-        here = environment(Backend.NUMBA).class_
+        here = api.environment_class_here(self.hardware, self.backend)
         known = SelfTest.objects.filter(evaluator_version=api.evaluator_version(), environment_class=here,
-                                        backend="numba")
+                                        backend=self.backend)
         # Level 0 is also what a candidate carries that was refused before anything ran.
         judged = Verdict.objects.filter(environment_class=here, foreign=False, isolation__gt=0)
         verdict = judged.order_by("-id").first()
@@ -93,8 +98,15 @@ class IdleWork:
         recent = known.filter(quick=False, at__gte=timezone.now() - FULL_EVERY).exists()
         return False if long_idle and not recent else None
 
-    def _selftest(self, *, quick: bool) -> None:
-        options = ["selftest", *(["--quick"] if quick else []), "--backend", "numba", "--json"]
+    def _selftest(self, *, quick: bool, asked_at: datetime | None = None) -> None:
+        options = ["selftest", *(["--quick"] if quick else []), "--backend", self.backend, "--json"]
+        if self.hardware.startswith("nvidia-"):
+            options += ["--hardware", self.hardware]
+        kept = self.var / "selftest" / f"{self.hardware}.jsonl"
+        if not quick:
+            options += ["--resume", str(kept)]
+            _make_room(kept, asked_at)
+        began = timezone.now()
         report = self._run("selftest", options, QUICK_LIMIT_S if quick else FULL_LIMIT_S)
         if report is None:
             return
@@ -102,8 +114,11 @@ class IdleWork:
         if report.get("passed") is None or len(places) != 1 or level is None:
             log.warning("The self-test could not judge everything; it is repeated in %.0f s.", RETRY_S)
             return
-        selftest_record(evaluator_version=report["evaluator"], environment_class=places[0], isolation=level,
-                        backend="numba", quick=quick, passed=report["passed"], report=report)
+        row = selftest_record(evaluator_version=report["evaluator"], environment_class=places[0], isolation=level,
+                              backend=self.backend, quick=quick, passed=report["passed"], report=report)
+        orders_answer(hardware=self.hardware, test=row, began=began)
+        if not quick:
+            kept.unlink(missing_ok=True)  # complete: the next run begins anew
 
     def _run(self, name: str, options: list[str], limit_s: float) -> dict[str, Any] | None:
         """The JSON that ``python -m harness <options>`` prints; ``None`` when it made way or broke."""
@@ -131,6 +146,22 @@ class IdleWork:
                 child.wait()
             output.seek(0)
             return _document(output.read(), name)
+
+
+def _make_room(kept: Path, asked_at: datetime | None) -> None:
+    """The folder for interim results; those from before a person's order do not answer it."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    if asked_at is not None and kept.exists() and _begun(kept) < asked_at.timestamp():
+        kept.unlink()
+
+
+def _begun(kept: Path) -> float:
+    """When the oldest interim result was written (seconds since the epoch); now where none can be read."""
+    times = []
+    for line in kept.read_text("utf-8", "replace").splitlines():
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            times.append(float(json.loads(line)["at"]))
+    return min(times, default=time.time())
 
 
 def _document(data: bytes, name: str) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from apps.bridge.runner.demo.names import is_background
 from apps.campaigns.choices import JOB_OPEN, PRIORITIES, JobPurpose
+from apps.campaigns.jobs.devices import is_dry
 from apps.campaigns.jobs.models import Job
 from apps.campaigns.jobs.selectors import workers
 from apps.campaigns.jobs.services import job_enqueue
@@ -92,4 +93,4 @@ def outage(job: Job) -> str | None:
 
 def _fits(worker: Any, job: Job) -> bool:
     return worker.kind == "evalworker" and job.backend in worker.backends and (
-        worker.hardware == job.hardware or job.backend == "triton")
+        worker.hardware == job.hardware or is_dry(job.hardware, job.backend))

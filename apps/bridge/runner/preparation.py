@@ -19,9 +19,9 @@ def prepare(*, demo: bool) -> list[str]:
     notes += [f"{check.msg} {check.hint or ''}".strip() for check in checks]
     settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # the static middleware warns where it is missing
     operators_sync()
-    here = api.hardware_here()
-    hardware_register(name=here, title="this machine", backends=["numba"], facts=_facts(here))
-    for name in KNOWN_DEVICES:
+    here, *others = api.devices_here()
+    hardware_register(name=here.name, title="this machine", backends=["numba"], facts=_facts(here.name))
+    for name in dict.fromkeys((*KNOWN_DEVICES, *(device.name for device in others))):
         hardware_register(name=name, backends=["triton"], facts=_facts(name))
     if demo:
         from apps.bridge.runner.demo.people import seed_people

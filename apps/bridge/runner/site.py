@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import IO
 
+from apps.bridge import api
 from apps.bridge.runner.supervisor import ChildSpec
 from harness.hardware.cores import OVERRIDE, allowed, reserve
 
@@ -67,13 +68,16 @@ def announce_cores() -> frozenset[int]:
 
 
 def child_specs(*, host: str, port: int, manage: Path) -> list[ChildSpec]:
-    """The three children of ``serve``, kept off the cores that timed kernels have to themselves."""
+    """The children of ``serve``: web, engine and an evaluation worker per device, kept off the cores that timed kernels
+    have to themselves."""
     python, quiet = sys.executable, announce_cores()
     return [
         ChildSpec("web", (python, "-m", "daphne", "-v", "0", "-b", host, "-p", str(port),
                           "kernelopt_site.asgi:application"), quiet),
         ChildSpec("engine", (python, str(manage), "engine"), quiet),
         ChildSpec("evalworker", (python, str(manage), "evalworker"), quiet),
+        *(ChildSpec(f"evalworker:{device.name}", (python, str(manage), "evalworker", "--hardware", device.name), quiet)
+          for device in api.devices_here()[1:]),
     ]
 
 

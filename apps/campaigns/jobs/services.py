@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from apps.bridge import api
 from apps.campaigns.choices import JOB_ATTEMPTS, JOB_MACHINE, JOB_OPEN, PRIORITIES, JobPurpose, JobState
+from apps.campaigns.jobs.devices import devices_served
 from apps.campaigns.jobs.models import Job
 from apps.core.errors import Invalid, LeaseLost
 from apps.core.leases import NO_OWNER, this_process
@@ -54,7 +55,8 @@ def job_lease(*, hardware: str | None, backends: list[str], seconds: float = LEA
     """
     fits = Q(backend__in=backends)
     if hardware is not None:
-        fits &= Q(hardware=hardware) | Q(backend="triton")  # Triton dry runs need no device
+        # A Triton kernel whose device nobody has is judged by the interpreter: a dry run needs no device.
+        fits &= Q(hardware=hardware) | (Q(backend="triton") & ~Q(hardware__in=devices_served()))
     queue = Job.objects.filter(fits, state=JobState.QUEUED).filter(
         Q(campaign__isnull=True) | Q(purpose="promotion") | Q(campaign__state__in=["running", "plateau", "finished"])
     )
@@ -158,7 +160,7 @@ def _check_against_request(job: Job, document: dict[str, Any]) -> None:
         if mine != theirs:
             raise Invalid(f"The job asked about {key} {mine}, the verdict is about {theirs}. Not recorded.", key=key)
     hardware = document.get("hardware")
-    if hardware not in (asked["hardware"], "interpreter") and document.get("timing") is not None:
+    if hardware != asked["hardware"] and document.get("timing") is not None:
         raise Invalid(f"The job asked for figures of {asked['hardware']}, the verdict has those of {hardware}. Not "
                       "recorded: figures of different devices are never mixed.", key="hardware")
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 from apps.audit.services import audit_record
 from apps.bridge import api
 from apps.campaigns.choices import CAMPAIGN_ENDED, CAMPAIGN_MACHINE, CampaignState
+from apps.campaigns.jobs.devices import is_dry
 from apps.campaigns.jobs.services import jobs_cancel_of
 from apps.campaigns.models import Campaign, Influence
 from apps.campaigns.services.engine import tell
@@ -61,7 +62,7 @@ def campaign_create(
             team=team, slot=slot, name=name or f"{operator} on {hardware} with {document['agent']['kind']}",
             goal=document, goal_digest=facts.digest, grant=document["grant"], operator_version=operator.version,
             agent_kind=document["agent"]["kind"], started_by=person, fork_of=fork_of, start_kernel=kernel,
-            incumbent=kernel, state_since=timezone.now(), dry_run=backend == "triton",
+            incumbent=kernel, state_since=timezone.now(), dry_run=is_dry(hardware.name, backend),
         )
         audit_record(verb="campaign.created", subject=campaign, actor=person, team=team, digest=facts.digest,
                      after=CampaignState.DRAFT)

@@ -9,16 +9,22 @@ from typing import Any
 
 import pytest
 from django.db.models import F
+from django.utils import timezone
 
+from apps.audit.models import AuditEntry
+from apps.bridge import api
 from apps.bridge.runner.campaign_loop import CampaignRunner
 from apps.bridge.runner.idle import IdleWork
+from apps.campaigns.jobs.selftest_orders import order_waits, selftest_order
 from apps.campaigns.jobs.services import job_cancel
+from apps.campaigns.jobs.workers import worker_beat
 from apps.campaigns.models import Campaign, Job, SelfTest
-from apps.teams.models import User
+from apps.core.errors import Refused
+from apps.teams.models import Team, User
 from harness.domain.vocabulary import Backend
 from harness.hardware.detect import environment
 from tests.apps.runner.conftest import PROJECT
-from tests.crash.campaigns import begin_campaign
+from tests.crash.campaigns import begin_campaign, make_person
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PRINTS = "import json, sys; print(json.dumps({document!r} | {{'asked': sys.argv[1:]}}))"
@@ -101,3 +107,76 @@ def test_the_doctors_report_is_asked_for_once(tmp_path: Path) -> None:
     assert trace.read_text() == "doctor "
     _look(idle)
     assert trace.read_text() == "doctor "
+
+
+def _long_idle(tmp_path: Path, code: str) -> IdleWork:
+    idle = _idle(tmp_path, code)
+    idle._idle_since = time.monotonic() - 3600.0
+    return idle
+
+
+def test_the_whole_corpus_runs_when_idle_once_a_day_and_keeps_each_result_until_it_is_complete(tmp_path: Path) -> None:
+    quick = _idle(tmp_path, PRINTS.format(document=_report()))
+    _look(quick)
+    idle = _long_idle(tmp_path, "import sys; open(sys.argv[sys.argv.index('--resume') + 1], 'a').write('half')")
+    _look(idle)
+    kept = tmp_path / "selftest" / f"{api.hardware_here()}.jsonl"
+    assert kept.read_text() == "half" and SelfTest.objects.count() == 1  # ended before it was complete
+    idle._not_before.clear()
+    idle.command = [sys.executable, "-c", PRINTS.format(document=_report(quick=False))]
+    _look(idle)
+    row = SelfTest.objects.get(quick=False)
+    assert row.report["asked"] == ["selftest", "--backend", "numba", "--json", "--resume", str(kept)]
+    assert not kept.exists()
+    idle._not_before.clear()
+    _look(idle)
+    assert SelfTest.objects.count() == 2
+
+
+def test_a_gpus_worker_tests_what_is_judged_on_the_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "environment_class_here", lambda device, backend: f"{device}/{backend}")
+    idle = _idle(tmp_path, PRINTS.format(document=_report(environments=["nvidia-h200/triton"])))
+    idle.hardware, idle.backend = "nvidia-h200", "triton"
+    _look(idle)
+    row = SelfTest.objects.get()
+    assert (row.backend, row.environment_class) == ("triton", "nvidia-h200/triton")
+    assert row.report["asked"] == ["selftest", "--quick", "--backend", "triton", "--json", "--hardware", "nvidia-h200"]
+    idle._not_before.clear()
+    _look(idle)
+    assert SelfTest.objects.count() == 1
+
+
+def test_a_maintainer_orders_a_pass_which_runs_at_once_and_answers_the_order(tmp_path: Path, person: User) -> None:
+    maintainer = make_person("mira", "maintainer")
+    team = Team.objects.get(slug="core")
+    worker = worker_beat(name="evalworker:x", kind="evalworker", hardware=api.hardware_here(), backends=["numba"])
+    with pytest.raises(Refused):
+        selftest_order(worker=worker, quick=False, person=person, team=team)
+    order = selftest_order(worker=worker, quick=False, person=maintainer, team=team)
+    assert selftest_order(worker=worker, quick=False, person=maintainer, team=team) == order
+    assert AuditEntry.objects.get(verb="selftest.ordered").actor == maintainer
+    begin_campaign(person)  # no job of it waits yet: what a person asked for goes first
+    old = tmp_path / "selftest" / f"{api.hardware_here()}.jsonl"
+    old.parent.mkdir()
+    old.write_text(f'{{"at": {timezone.now().timestamp() - 60}}}\n')
+    idle = _idle(tmp_path, PRINTS.format(document=_report(quick=False, passed=False)))
+    idle.busy()
+    _look(idle)
+    order.refresh_from_db()
+    assert order.test is not None and order.test.state == "failed" and not order.test.quick
+    assert not old.exists() and order_waits(api.hardware_here()) is None
+
+
+def test_interim_results_from_before_the_order_do_not_answer_it(tmp_path: Path) -> None:
+    from apps.bridge.runner.idle import _make_room
+
+    kept, now = tmp_path / "selftest" / "x.jsonl", timezone.now()
+    _make_room(kept, now)
+    kept.write_text(f'\n{{"at": {now.timestamp() + 1}}}\nhalf a line')
+    _make_room(kept, now)
+    assert kept.exists()
+    _make_room(kept, None)
+    assert kept.exists()
+    kept.write_text(f'\n{{"at": {now.timestamp() - 1}}}\n{{"at": {now.timestamp() + 1}}}')
+    _make_room(kept, now)
+    assert not kept.exists()

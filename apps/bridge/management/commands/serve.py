@@ -73,8 +73,10 @@ class Command(BaseCommand):
     def _announce_end(self, kind: str, how: str) -> None:
         """Tell open pages; the children themselves report their return."""
         try:
-            for row in Worker.objects.filter(kind=kind):
-                worker_gone(name=row.name, reason=how)
+            for row in Worker.objects.filter(kind=kind.partition(":")[0]):
+                owner = row.owner()
+                if owner is not None and owner.alive() is False:  # the other devices' workers go on
+                    worker_gone(name=row.name, reason=how)
         except DatabaseError as error:
             self._say(f"The end of {kind} could not be written: {error}")
         finally:

@@ -1,0 +1,112 @@
+"""A GPU beside the CPU: whose worker takes what, and what stays a dry run."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from apps.bridge import api
+from apps.bridge.api import DeviceFacts
+from apps.bridge.runner.measure import outage
+from apps.bridge.runner.site import child_specs
+from apps.campaigns.jobs.devices import is_dry
+from apps.campaigns.jobs.services import job_complete, job_enqueue, job_lease
+from apps.campaigns.jobs.workers import worker_beat
+from apps.campaigns.models import Job, Worker
+from apps.campaigns.services import campaign_create
+from apps.core.errors import Invalid
+from apps.kernels.models import Operator
+from apps.kernels.services import baseline_kernel
+from apps.teams.models import Team, User
+from harness.domain.codec import schema
+from tests.apps.runner.conftest import PROJECT
+
+pytestmark = pytest.mark.django_db
+GPU = "nvidia-h200"
+CPU = "cpu-test-1t"
+
+
+@pytest.fixture
+def person(db: None) -> User:
+    from tests.crash.campaigns import make_person
+
+    return make_person()
+
+
+def gpu_worker() -> Worker:
+    return worker_beat(name=f"evalworker:{GPU}", kind="evalworker", hardware=GPU, backends=["triton"])
+
+
+def triton_job() -> Job:
+    key = uuid.uuid4()
+    source = api.baseline_source("rms_norm", "triton")
+    kernel = baseline_kernel(operator=Operator.objects.get(name="rms_norm"), backend="triton")
+    request = api.verification_request(
+        job=str(key), goal=api.goal_default("rms_norm", "triton", GPU, "llm"), operator_version="1", candidate=source,
+        against={}, purpose="probe")
+    return job_enqueue(purpose="probe", request=request, team=Team.objects.get(), kernel=kernel, job_id=key)
+
+
+def test_without_a_gpu_worker_the_cpus_worker_takes_triton_as_a_dry_run(person: User) -> None:
+    job = triton_job()
+    assert is_dry(GPU, "triton") and not is_dry(CPU, "numba")
+    assert job_lease(hardware=CPU, backends=["numba", "triton"]) == job
+
+
+def test_with_one_the_job_waits_for_the_gpu_even_while_its_worker_is_down(person: User) -> None:
+    job, worker = triton_job(), gpu_worker()
+    Worker.objects.filter(pk=worker.pk).update(lease_expires_at=None)
+    assert job_lease(hardware=CPU, backends=["numba", "triton"]) is None
+    Job.objects.update(created_at=timezone.now() - timedelta(minutes=2))
+    job.refresh_from_db()
+    assert GPU in (outage(job) or "")
+    assert job_lease(hardware=GPU, backends=["triton"]) == job
+
+
+def test_a_device_that_is_gone_for_a_day_is_not_waited_for(person: User) -> None:
+    job, worker = triton_job(), gpu_worker()
+    Worker.objects.filter(pk=worker.pk).update(beat_at=timezone.now() - timedelta(hours=25))
+    assert job_lease(hardware=CPU, backends=["numba", "triton"]) == job
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_a_campaign_on_a_device_that_is_here_is_no_dry_run(person: User, served: bool) -> None:
+    if served:
+        gpu_worker()
+    goal = api.goal_default("rms_norm", "triton", GPU, "llm")
+    campaign = campaign_create(team=Team.objects.get(), person=person, goal=goal)
+    assert campaign.dry_run is not served
+
+
+def verdict_on(job: Job, hardware: str) -> dict[str, object]:
+    document = json.loads(json.dumps(schema("verdict")["examples"][0]))
+    return document | {"kernel": job.kernel_id, "operator": job.request["operator"], "backend": "triton",
+                       "hardware": hardware, "samples": None}
+
+
+def test_figures_without_the_device_are_not_recorded_as_its_figures(person: User) -> None:
+    triton_job()
+    job = job_lease(hardware=GPU, backends=["triton"])
+    assert job is not None
+    with pytest.raises(Invalid, match="interpreter"):
+        job_complete(job_id=job.pk, fence=job.fence, document=verdict_on(job, "interpreter"), samples=None)
+    dry = verdict_on(job, "interpreter") | {"timing": None, "comparison": "none", "compared_with": None, "score": None}
+    assert job_complete(job_id=job.pk, fence=job.fence, document=dry, samples=None).evidence == ""
+
+
+def test_serve_starts_a_worker_per_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = lambda: [spec.name for spec in child_specs(host="127.0.0.1", port=1, manage=PROJECT / "manage.py")]  # noqa: E731
+    monkeypatch.setattr(api, "devices_here", lambda: (DeviceFacts(CPU, ("numba", "triton")),))
+    assert names() == ["web", "engine", "evalworker"]
+    monkeypatch.setattr(api, "devices_here", lambda: (DeviceFacts(CPU, ("numba",)), DeviceFacts(GPU, ("triton",))))
+    assert names() == ["web", "engine", "evalworker", f"evalworker:{GPU}"]
+
+
+def test_a_worker_for_a_device_that_is_not_here_says_which_are() -> None:
+    with pytest.raises(CommandError, match=r"no nvidia-h900.*cpu-"):
+        call_command("evalworker", hardware="nvidia-h900")
