@@ -86,5 +86,6 @@ def _record(run: Run, point: ShapePoint, dtype: str, result: RowsChecked) -> Non
     entry = CaseResult(
         name=_name(point), regime=MIXED, dtype=dtype, passed=not result.faults, worst_ratio=result.worst_ratio,
         error=result.error, baseline_error=result.honest_error, library_error=result.library_error,
+        bound=result.bound,
     )
     run.correctness = Correctness((*run.correctness.cases, entry))

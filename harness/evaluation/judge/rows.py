@@ -17,11 +17,13 @@ from itertools import pairwise
 
 import torch
 
-from harness.domain.verdict import Reason
+from harness.domain.verdict import Bound, Reason
 from harness.domain.vocabulary import Outcome, Stage
-from harness.evaluation.judge.compare import Finding, compare
+from harness.evaluation.judge.checking import lengths_of
+from harness.evaluation.judge.compare import Compared, Finding, compare
 from harness.evaluation.judge.lending import Collected
-from harness.evaluation.judge.oracle import Expected, expect, library_errors
+from harness.evaluation.judge.oracle import expect, library_errors
+from harness.evaluation.judge.words import Lengths
 from harness.operators.base import Dims, OperatorSpec
 from harness.operators.implementation import Tensors
 
@@ -36,7 +38,7 @@ THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class RowsChecked:
-    """Faults of the chosen rows, the worst one first in every output, and the errors of a ``CaseResult``."""
+    """Faults of the chosen rows, block by block, and the errors of a ``CaseResult``."""
 
     worst_ratio: float | None
     error: float | None
@@ -44,6 +46,7 @@ class RowsChecked:
     library_error: float | None
     faults: tuple[tuple[Outcome, Reason], ...]
     rows: int
+    bound: Bound | None = None
 
 
 def row_dim(spec: OperatorSpec) -> str | None:
@@ -108,6 +111,7 @@ def check_rows(
         honest_error=_most([part.honest_error for part in parts]),
         library_error=_most([part.library_error for part in parts]),
         faults=tuple(fault for part in parts for fault in part.faults), rows=len(chosen),
+        bound=max(parts, key=_closeness).bound,
     )
 
 
@@ -118,23 +122,42 @@ def _group(
     cut = {**dims, dim: len(rows)} if dim is not None else dict(dims)
     mine = {a.name: inputs[a.name].index_select(0, rows) if a.dims[0] == dim else inputs[a.name] for a in spec.inputs}
     answers = expect(spec, cut, mine, attributes, dtype, relative)
-    faults, ratios, errors = [], [], []
+    lengths = lengths_of(spec, mine)
+    faults, compared = [], []
     for argument in spec.outputs:
         got = collected.values[argument.name].index_select(0, rows)
         untouched = collected.untouched[argument.name].index_select(0, rows)
         answer = answers[argument.name]
         for low, high in _runs(rows):
-            part = replace(answer, values=answer.values[low:high],
-                           bound=answer.bound.expand_as(answer.values)[low:high])
-            result = compare(argument.name, argument.dims, got[low:high], untouched[low:high], part)
-            ratios.append(result.worst_ratio)
-            errors.append(result.error)
+            part = answer.rows(low, high)
+            result = compare(argument.name, argument.dims, got[low:high], untouched[low:high], part,
+                             _cut_lengths(lengths, argument.dims[0], low, high))
+            compared.append(_placed(result, int(rows[low])))
             if result.finding is not None:
                 first, last = int(rows[low]), int(rows[high - 1])
                 faults.append(_fault(result.finding, first, last, argument.dims[0], stage, case))
     honest = [answer.honest_error for answer in answers.values()]
-    return RowsChecked(_most(ratios), _most(errors), _most(honest), library_errors(spec, mine, attributes),
-                       tuple(faults), len(rows))
+    worst = max(compared, key=_closeness)
+    return RowsChecked(worst.worst_ratio, _most([result.error for result in compared]), _most(honest),
+                       library_errors(spec, mine, attributes), tuple(faults), len(rows), worst.bound)
+
+
+def _placed(result: Compared, first: int) -> Compared:
+    """``result`` of a block that starts at row ``first``, its bound's index counted in the whole output."""
+    if result.bound is None:
+        return result
+    head, *rest = result.bound.index
+    return replace(result, bound=replace(result.bound, index=(head + first, *rest)))
+
+
+def _cut_lengths(lengths: Lengths | None, axis: str, low: int, high: int) -> Lengths | None:
+    if lengths is None or lengths.axis != axis:
+        return lengths
+    return replace(lengths, values=lengths.values[low:high])
+
+
+def _closeness(result: Compared | RowsChecked) -> float:
+    return -1.0 if result.worst_ratio is None else result.worst_ratio
 
 
 def _fault(found: Finding, first: int, last: int, axis: str, stage: Stage, case: str) -> tuple[Outcome, Reason]:
@@ -158,5 +181,3 @@ def _most(values: Sequence[float | None]) -> float | None:
 def _threads() -> int:
     return max(1, min(THREADS, len(os.sched_getaffinity(0))))
 
-
-__all__ = ["Expected", "RowsChecked", "check_rows", "choose_rows", "row_dim", "row_elements", "suspects"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.backends.triton.device import plans
+from harness.backends.triton.device import opener, plans
 from harness.backends.triton.device.opener import workers_of
 from harness.domain.vocabulary import Backend
 from harness.evaluation.run import Run
@@ -28,6 +28,7 @@ def device_run(
 ) -> tuple[Run, FakeHost, FakePlanners]:
     """A run of the baseline on a fake H200, with one small measured shape; its host and its sandboxes."""
     monkeypatch.setattr(plans, "binaries_of", binaries_without_compiler)
+    monkeypatch.setattr(opener, "derive", lambda run, plans: None)
     run = make_run(spec, Backend.TRITON, spec.baseline(Backend.TRITON), None)
     defaults = {attribute.name: attribute.default for attribute in spec.attributes}
     point = ShapePoint("small", SMALL[spec.name], 1.0, defaults)

@@ -51,6 +51,9 @@ def uncompiled(failed: CompileFailed) -> Fault:
     if failed.problem == "refused":
         text = f"Kernel function '{failed.function}' cannot be planned: {failed.text}."
         return Fault(Outcome.POLICY_VIOLATION, "ir_refused", text)
+    if failed.problem == "forged":
+        text = f"The launch of '{failed.function}' was tampered with: {failed.text}."
+        return Fault(Outcome.REWARD_HACK, "plan_forged", text)
     text = f"Kernel function '{failed.function}' does not compile for this device: {failed.text}"
     return Fault(OUTCOME_OF_PROBLEM[failed.problem], f"compile_{failed.problem}", text)
 

@@ -9,7 +9,7 @@ from harness.backends.triton import planning
 from harness.backends.triton.device.holding import Holding
 from harness.backends.triton.device.plans import Plans
 from harness.backends.triton.device.worker import DeviceWorker
-from harness.backends.triton.stages import planned_shapes
+from harness.backends.triton.stages import derive, planned_shapes
 from harness.backends.triton.targets import find_target
 from harness.domain.vocabulary import Backend
 from harness.evaluation.ports import WorkerOpener
@@ -48,7 +48,7 @@ class DeviceOpener:
         def planner() -> Any:
             return sandboxes.open(deadline_s=deadline_s, options={"target": target.name})
 
-        plans = Plans(planner, target, lambda: run.remaining_s)
+        plans = Plans(planner, target, lambda: run.remaining_s, lambda recorded: derive(run, recorded))
         attributes = {attribute.name: attribute.default for attribute in run.spec.attributes}
         for point, plan in zip(planned_shapes(run), run.plans, strict=False):
             documents = planning.argument_documents(run.spec.arguments, point.dims, run.workload.dtypes[Backend.TRITON])

@@ -20,12 +20,28 @@ from harness.backends.triton.device import faults
 from harness.backends.triton.device.documents import Documents, key_of
 from harness.backends.triton.launcher.binary import Binary
 from harness.backends.triton.targets import Target
+from harness.domain.digest import digest_document
 from harness.domain.plan import LaunchPlan
 from harness.evaluation.ports import CandidateFault, Fault
 
 CALLS_PER_PLANNER = 4
 """A further process pays for its import only where it has at least so many calls to record."""
 MOST_PLANNERS = 8
+CODES_PER_PROVER = 4
+MOST_PROVERS = 4
+CODE = ("function", "ir", "signature", "constants", "divisible", "options")
+"""What a launch's code depends on; grids and arguments are the rest."""
+
+
+def _groups(plans: list[LaunchPlan]) -> list[list[LaunchPlan]]:
+    """One plan for every set of codes, dealt out to a few provers."""
+    distinct = {
+        digest_document([[step["launch"][name] for name in CODE] for step in plan.steps if "launch" in step]): plan
+        for plan in plans
+    }
+    chosen = list(distinct.values())
+    provers = min(MOST_PROVERS, max(1, len(os.sched_getaffinity(0)) // 2), -(-len(chosen) // CODES_PER_PROVER))
+    return [chosen[number::provers] for number in range(provers)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +58,14 @@ class Prepared:
 
 
 class Plans:
-    """Records with up to ``MOST_PLANNERS`` sandbox processes that all hold the candidate; compiles what is new."""
+    """Records with up to ``MOST_PLANNERS`` sandbox processes that all hold the candidate; proves that the recorded code
+    follows from the reviewed file, and compiles it."""
 
-    def __init__(self, open_planner: Callable[[], Any], target: Target, remaining_s: Callable[[], float]) -> None:
-        """``open_planner`` opens a ``triton-plan`` worker; nothing is opened before ``load``."""
-        self._open, self._target, self._remaining_s = open_planner, target, remaining_s
+    def __init__(self, open_planner: Callable[[], Any], target: Target, remaining_s: Callable[[], float],
+                 prove: Callable[[Sequence[LaunchPlan]], None]) -> None:
+        """``open_planner`` opens a ``triton-plan`` worker; nothing is opened before ``load``. ``prove`` raises where a
+        plan's code does not follow from the file; several threads call it."""
+        self._open, self._target, self._remaining_s, self._prove = open_planner, target, remaining_s, prove
         self._source = ""
         self._planners: list[Any] = []
         self._plans: dict[str, LaunchPlan | Fault] = {}
@@ -64,7 +83,12 @@ class Plans:
         self._plans[key_of(documents, attributes)] = plan
 
     def prepare(self, calls: Sequence[tuple[Documents, Mapping[str, float]]]) -> None:
-        """Record and compile all ``calls`` at once. Faults are kept for the call they belong to."""
+        """Record, prove and compile all ``calls`` at once. Faults are kept for the call they belong to.
+
+        Raises:
+            Refused: code that does not follow from the file.
+            CandidateFault: a process could not even import the candidate, or crashed deriving its code.
+        """
         wanted = {key_of(*call): call for call in calls}
         missing = {key: call for key, call in wanted.items() if key not in self._plans}
         if missing:
@@ -78,7 +102,11 @@ class Plans:
                 self._ready[key] = fault
             elif isinstance(found, LaunchPlan):
                 runnable[key] = found
-        self._compile(runnable)
+        with ThreadPoolExecutor(MOST_PROVERS) as pool:
+            proofs = [pool.submit(self._prove, group) for group in _groups(list(runnable.values()))]
+            self._compile(runnable)
+            for proof in proofs:
+                proof.result()
 
     def get(self, documents: Documents, attributes: Mapping[str, float]) -> Prepared:
         """The prepared call, made now where it was not announced. Raises ``CandidateFault``."""
