@@ -69,7 +69,7 @@ def _follow(base: CanaryBase, reading: CanaryReading, log: Log) -> None:
         drift_end(present, "The environment class of the device changed; a new reference begins.", log)
         present = None
     judged = base.readings.filter(environment_class=reading.environment_class, side__isnull=False).order_by("id")
-    sides = list(judged.values_list("side", flat=True))
+    sides = [side or 0 for side in judged.values_list("side", flat=True)]
     now = drift.drifting(sides, before=present is not None)
     if now and present is None:
         _open(base, reading, log)
