@@ -53,6 +53,12 @@ _DTYPES = {
     "bfloat16": (1, "ld.global.u16 %r4, [%d13]; shl.b32 %r4, %r4, 16; mov.b32 %f1, %r4;",
                  "cvt.rn.bf16.f32 %h1, %f2; st.global.b16 [%d14], %h1;"),
 }
+_FOLD = """
+    mov.b64 {{%r8, %r9}}, %d6;
+    shfl.sync.bfly.b32 %r10, %r8, {step}, 0x1f, 0xffffffff; shfl.sync.bfly.b32 %r11, %r9, {step}, 0x1f, 0xffffffff;
+    mov.b64 %d12, {{%r10, %r11}}; add.u64 %d6, %d6, %d12;"""
+"""One step of a sum over the 32 threads of a warp: one atomic per warp, or half a million of them take longer than
+the reading."""
 _OTHERS = """
 .visible .entry fingerprint(.param .u64 data, .param .u64 words, .param .u64 sum)
 {
@@ -75,6 +81,9 @@ LOOP:
     add.u64 %d6, %d6, %d8; add.u64 %d3, %d3, %d5;
     bra LOOP;
 DONE:
+@FOLD
+    and.b32 %r2, %r2, 31; setp.ne.u32 %p1, %r2, 0;
+    @%p1 ret;
     atom.global.add.u64 %d12, [%d2], %d6;
     ret;
 }
@@ -103,6 +112,8 @@ LOOP_read:
     add.u64 %d3, %d3, %d5; add.u64 %d7, %d10, %d6;
     bra LOOP_read;
 DONE_read:
+    setp.ne.u32 %p1, %r20, 0x9E3779B9;
+    @%p1 ret;
     cvt.u64.u32 %d11, %r20; atom.global.add.u64 %d12, [%d2], %d11;
     ret;
 }
@@ -136,7 +147,8 @@ def ptx() -> str:
             "DONE", f"DONE_{name}")
         for name, (shift, load, store) in _DTYPES.items()
     ]
-    return _HEAD + "".join(renewals) + _OTHERS
+    fold = "".join(_FOLD.format(step=step) for step in (16, 8, 4, 2, 1))
+    return _HEAD + "".join(renewals) + _OTHERS.replace("@FOLD", fold)
 
 
 class OwnKernels:

@@ -58,8 +58,9 @@ class LauncherProcess:
         command = [sys.executable, "-I", "-B", "-c", START, str(ROOT), str(theirs.fileno()), str(index),
                    "exact" if sanitizer else "guarded"]
         if sanitizer:
+            # Without backtraces, which take seconds each; the launcher's own probing calls are no findings.
             command = [_sanitizer(), "--tool", sanitizer, "--log-file", str(self._home / "report"), "--print-limit",
-                       "20", *command]
+                       "20", "--show-backtrace", "no", "--report-api-errors", "no", *command]
         with (self._home / "log").open("wb") as log:
             self._process = subprocess.Popen(
                 command, env=environment, cwd=self._home, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
