@@ -80,6 +80,24 @@ def test_steal_and_switches_make_a_disturbance():
     assert not telemetry.between(before, before, 1, switches=1, requests=10).disturbed
 
 
+@pytest.mark.parametrize(("busy_s", "own_s", "disturbed"), [
+    (1.0, 1.0, False), (1.5, 1.0, True), (1.2, 1.0, False), (0.5, 1.0, False), (1.5, None, False),
+])
+def test_others_on_the_clocks_cores_make_a_disturbance(busy_s, own_s, disturbed):
+    before, after = telemetry.Counters(0.0, 0.0, 5.0), telemetry.Counters(1.0, 0.0, 5.0 + busy_s)
+    assert telemetry.between(before, after, 1, switches=0, requests=10, own_s=own_s).disturbed is disturbed
+
+
+@pytest.mark.parametrize(("speed", "disturbed"), [(1.0, False), (0.92, False), (0.85, True)])
+def test_a_slower_clock_makes_a_disturbance(speed, disturbed):
+    now = telemetry.Counters(0.0, 0.0)
+    assert telemetry.between(now, now, 1, switches=0, requests=1, speed=speed).disturbed is disturbed
+
+
+def test_busy_time_leaves_out_idling_waiting_and_stolen_time():
+    assert telemetry.read([1], "cpu1 1 2 4 800 800 8 16 500 1 1").busy_s == pytest.approx(0.31)
+
+
 ROOFS = Roofs((Level(1000, 9.0, 8.0), Level(10_000, 4.0, 5.0), Level(100_000, 2.0, 1.0)), flops=10.0, threads=1)
 
 
