@@ -1,0 +1,146 @@
+"""What the clock needs before it takes the device: every side's plans and binaries, and the contents of all shapes."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from harness.backends.triton import planning
+from harness.backends.triton.check import PlanForged
+from harness.backends.triton.compiler.binaries import binaries_of
+from harness.backends.triton.compiler.compiled import CompileFailed
+from harness.backends.triton.compiler.process import CompilerProcess, compiler_for
+from harness.backends.triton.launcher.client import Device
+from harness.backends.triton.stages import planned_shapes
+from harness.backends.triton.targets import find_target
+from harness.domain.errors import InfrastructureError
+from harness.domain.plan import LaunchPlan
+from harness.domain.vocabulary import Backend, Stage
+from harness.evaluation.judge.seeds import draw_seed
+from harness.evaluation.ports import CandidateFault
+from harness.evaluation.run import Run
+from harness.evaluation.timing.device.contents import Factors
+from harness.evaluation.timing.device.session import Kernel, Session
+from harness.evaluation.timing.device.shape import Shape, prepare
+from harness.evaluation.timing.sides import CANDIDATE
+from harness.evaluation.timing.stages import LineUp, line_up_of
+from harness.operators.base import ShapePoint
+
+COMPILE_S = 60.0
+
+
+@dataclass
+class Bench:
+    """Kernels by side, shapes and factors of one evaluation, from ``benchmark`` to ``recheck``."""
+
+    line_up: LineUp
+    kernels: dict[str, Kernel]
+    shapes: dict[str, Shape]
+    factors: Factors
+    source: random.Random
+
+    def session(self, run: Run, device: Device, stage: Stage) -> Session:
+        """A session for one stage."""
+        return Session(device, self.shapes, self.factors, stage=stage, source=self.source,
+                       ensure_time=run.ensure_time)
+
+    def close(self) -> None:
+        """Give the memory back; idempotent."""
+        for shape in self.shapes.values():
+            shape.close()
+        self.factors.close()
+
+
+def bench_of(run: Run) -> Bench:
+    """The bench of ``run``, made now where there is none.
+
+    Raises:
+        InfrastructureError: an opponent cannot be recorded or compiled, which was verified before.
+    """
+    if run.bench is None:
+        run.bench = _make(run)
+        weakref.finalize(run, run.bench.close)
+    return run.bench
+
+
+def close_bench(run: Run) -> None:
+    """Give the bench of ``run`` back, if there is one."""
+    if run.bench is not None:
+        run.bench.close()
+        run.bench = None
+
+
+def _make(run: Run) -> Bench:
+    if run.seed is None:
+        run.seed = draw_seed()
+    line_up, points = line_up_of(run), tuple(planned_shapes(run))
+    source = random.Random(secrets.randbits(64))  # orders and starts are not part of what a replay needs
+    others = [side for side in line_up.sources if side != CANDIDATE]
+    with ThreadPoolExecutor(max(1, len(others))) as pool:
+        made = {side: pool.submit(opponent, run, side, line_up.sources[side], points) for side in others}
+        shapes = prepare(run.spec, points, dtype=run.workload.dtypes[Backend.TRITON], regimes=run.workload.regimes,
+                         seed=run.seed, source=source, stage="clock")
+        try:
+            kernels = {CANDIDATE: _candidate(run, points), **{side: one.result() for side, one in made.items()}}
+            factors = Factors(run.seed, "clock")
+        except BaseException:
+            for shape in shapes.values():
+                shape.close()
+            raise
+    return Bench(line_up, kernels, shapes, factors, source)
+
+
+def _candidate(run: Run, points: Sequence[ShapePoint]) -> Kernel:
+    """The plans that the stage ``plan`` recorded; their binaries are known to the compiler already."""
+    rows = binaries_of(run.plans, compiler_for(find_target(run.target)), deadline_s=_patience(run))
+    calls = {point.label: (plan, row) for point, plan, row in zip(points, run.plans, rows, strict=True)}
+    return Kernel(calls, compile_s=run.compiled[0].seconds or 0.0)
+
+
+def opponent(run: Run, side: str, text: str, points: Sequence[ShapePoint]) -> Kernel:
+    """An opposing kernel, recorded in a sandbox and compiled afresh, as the candidate was.
+
+    Raises:
+        InfrastructureError: it fails, although it passed when it was judged itself.
+    """
+    target = find_target(run.target)
+    worker: Any = run.open_workers("triton-plan").open(deadline_s=_patience(run), options={"target": target.name})
+    try:
+        defaults = {attribute.name: attribute.default for attribute in run.spec.attributes}
+        plans = planning.record_plans(worker, text, run.spec.arguments, points, run.workload.dtypes[Backend.TRITON],
+                                      target, defaults)
+        _ensure_runnable(side, plans)
+        began = time.perf_counter()
+        rows = binaries_of(plans, CompilerProcess(target), deadline_s=_patience(run))
+        seconds = time.perf_counter() - began
+    except (CandidateFault, PlanForged, CompileFailed) as fault:
+        raise unusable(side, str(fault)) from fault
+    finally:
+        worker.close()
+    return Kernel({point.label: (plan, row) for point, plan, row in zip(points, plans, rows, strict=True)}, seconds)
+
+
+def _ensure_runnable(side: str, plans: Sequence[LaunchPlan]) -> None:
+    for plan in plans:
+        if plan.refusals:
+            raise unusable(side, plan.refusals[0].text)
+
+
+def unusable(side: str, text: str) -> InfrastructureError:
+    """An opponent that was verified before must run; where it does not, nobody can be compared with it."""
+    return InfrastructureError(
+        f"The {side} kernel, which the candidate is compared with, cannot be timed on this device: {text} "
+        "Nothing was recorded against the candidate; evaluate that kernel afresh."
+    )
+
+
+def _patience(run: Run) -> float:
+    return max(1.0, min(COMPILE_S, run.remaining_s))
+
+

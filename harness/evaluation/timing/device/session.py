@@ -1,0 +1,270 @@
+"""A timing session on a launcher: kernels by side, shapes, rounds of paired samples, and everything they showed.
+
+Nothing here opens a device: whoever calls holds it. ``measure`` is a whole session without an evaluation.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.backends.triton.device import faults
+from harness.backends.triton.launcher.binary import Binary
+from harness.backends.triton.launcher.client import Device, PlanRefused
+from harness.backends.triton.launcher.requests import RoundRequest, RoundResult
+from harness.domain.errors import InfrastructureError
+from harness.domain.plan import LaunchPlan
+from harness.domain.samples import PairedRound, Samples, ShapeSamples
+from harness.domain.verdict import Reason
+from harness.domain.vocabulary import Outcome, Stage
+from harness.evaluation.ports import CandidateFault
+from harness.evaluation.run import Refused
+from harness.evaluation.timing.device import watch
+from harness.evaluation.timing.device.contents import Factors
+from harness.evaluation.timing.device.evidence import Slope, lower, slope_us, too_fast
+from harness.evaluation.timing.device.shape import Shape
+from harness.evaluation.timing.device.verify import Left, left_by, verify
+from harness.evaluation.timing.sides import AGAIN, CANDIDATE
+from harness.evaluation.timing.statistics import median
+from harness.hardware import nvml
+from harness.operators.base import OperatorSpec, ShapePoint, Workload
+
+ROUND_S = 60.0
+"""The longest that one launcher round may take, seconds."""
+ESTIMATE_PAIRS = 3
+
+Call = tuple[LaunchPlan, Sequence[Binary]]
+"""What runs for one shape: a plan and one binary per launch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One side's kernel: its call for every shape, and the seconds that compiling all of them took."""
+
+    calls: Mapping[str, Call]
+    compile_s: float = 0.0
+
+
+@dataclass
+class ShapeLog:
+    """What the rounds of one shape showed, microseconds per call; lists have one entry per round."""
+
+    rounds: dict[str, list[tuple[float, ...]]] = field(default_factory=lambda: defaultdict(list))
+    hot: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    mhz: list[float | None] = field(default_factory=list)
+    disturbed: list[str] = field(default_factory=list)
+    slopes: dict[str, Slope] = field(default_factory=dict)
+    left: list[Left] = field(default_factory=list)
+    empty_us: float = 0.0
+
+    def us(self, side: str) -> float:
+        """The median over rounds of the medians of a side."""
+        return median([median(one) for one in self.rounds[side]])
+
+
+class Session:
+    """Rounds on ``device`` for one stage of one evaluation."""
+
+    def __init__(self, device: Device, shapes: Mapping[str, Shape], factors: Factors, *, stage: Stage,
+                 source: random.Random, ensure_time: Callable[[], None] = lambda: None,
+                 look: Callable[[str], nvml.Reading | None] = nvml.read) -> None:
+        """``ensure_time`` raises once the evaluation's deadline has passed; ``look`` reads the device's state."""
+        self._device, self._shapes, self._factors, self._stage = device, shapes, factors, stage
+        self._random, self._ensure_time, self._look = source, ensure_time, look
+        self._handles: dict[str, dict[str, int]] = defaultdict(dict)  # by shape, then by side
+        self.first_us: dict[str, float] = {}
+        self.logs: dict[str, ShapeLog] = {label: ShapeLog() for label in shapes}
+        self.watch = watch.Log(os.getpid())
+
+    def load(self, kernels: Mapping[str, Kernel]) -> None:
+        """Load every side's plans, each with modules and scratch of its own; notes what a first call costs.
+
+        Raises:
+            CandidateFault: the launcher refuses a plan of the candidate.
+            InfrastructureError: it refuses one of another side.
+            DeviceFault: from the launcher.
+        """
+        for side, kernel in kernels.items():
+            seconds = kernel.compile_s
+            for label in self._shapes:
+                began = time.perf_counter()
+                self._handles[label][side] = self._loaded(side, kernel.calls[label])
+                seconds += time.perf_counter() - began
+            self.first_us[side] = seconds * 1e6
+
+    def _loaded(self, side: str, call: Call) -> int:
+        try:
+            return self._device.load(*call)
+        except PlanRefused as refusal:
+            if side == CANDIDATE:
+                raise CandidateFault(faults.refused(refusal)) from refusal
+            raise InfrastructureError(f"The launcher refuses the {side} kernel, which the candidate is compared with: "
+                                      f"{refusal.text} Nothing was recorded against the candidate.") from refusal
+
+    def estimate(self) -> None:
+        """Settle the batch of every shape by a few samples that nobody sees."""
+        for label in self._shapes:
+            _, result = self._ask(label, ESTIMATE_PAIRS, None, tuple(self._handles[label]))
+            self._shapes[label].settle([median(values) for values in result.us.values()])
+
+    def rounds(self, count: int, pairs: Mapping[str, int], *, repeats: int = 0, slopes: bool = True,
+               told: Callable[[int], None] = lambda number: None) -> None:
+        """``count`` rounds over all shapes. A disturbed one is measured again, once, and ``repeats`` times in all; what
+        stays disturbed is kept and named.
+
+        Raises:
+            Refused: outputs of the candidate changed after its time was taken.
+            DeviceFault: a kernel failed.
+            InfrastructureError: the launcher's answer makes no sense, or another side's outputs changed.
+        """
+        for number in range(count):
+            told(number)
+            for label, log in self.logs.items():
+                self._ensure_time()
+                repeats -= self._quiet(label, log, pairs[label], slopes, min(1, repeats))
+
+    def _quiet(self, label: str, log: ShapeLog, pairs: int, slopes: bool, repeats: int) -> int:
+        sides = tuple(self._handles[label])
+        for spent in range(repeats + 1):
+            expected = self._slope_wanted(label, log, sides) if slopes else None
+            before = self._look(self._device.info.uuid)
+            request, result = self._ask(label, pairs, expected, sides)
+            after = self._look(self._device.info.uuid)
+            self.watch.add(before, after)
+            log.left += left_by(self._shapes[label], request, result)
+            self._keep_slopes(log, result)
+            why = watch.disturbance(before, after, request.sweeps, result.mhz)
+            if spent == repeats or not why:
+                _add(log, request, result, why)
+                self.watch.repeated += spent
+                return spent
+        return repeats
+
+    def _slope_wanted(self, label: str, log: ShapeLog, sides: Sequence[str]) -> float | None:
+        """The expected time of a call where slopes are still wanted: in the first round, and as long as one of them
+        disagrees with the events."""
+        if not log.rounds:
+            return self._shapes[label].expected_us
+        good = all(side in log.slopes and not too_fast(log.us(side), log.slopes[side]) for side in sides)
+        return None if good else self._shapes[label].expected_us
+
+    def _ask(self, label: str, pairs: int, slope: float | None, sides: Sequence[str]
+             ) -> tuple[RoundRequest, RoundResult]:
+        info, shape = self._device.info, self._shapes[label]
+        handles = {side: self._handles[label][side] for side in sides}
+        request = shape.round(self._factors, handles, pairs, l2_bytes=info.l2_bytes, memory_bytes=info.memory_bytes,
+                              slope_us=slope)
+        result = self._device.round(request, timeout_s=ROUND_S)
+        _ensure_sensible(request, result)
+        self._ensure_punctual(label, result)
+        return request, result
+
+    def _ensure_punctual(self, label: str, result: RoundResult) -> None:
+        if not result.late:
+            return
+        side, number = next((one for one in result.late if one[0] == CANDIDATE), result.late[0])
+        if side != CANDIDATE:
+            raise InfrastructureError(f"Outputs of the {side} kernel changed after its time was taken on {label}; "
+                                      "evaluate that kernel afresh. Nothing was recorded against the candidate.")
+        text = (f"Outputs on {label} changed after the end of sample {number + 1} was marked: work is done outside the "
+                "clock. All work of a call has to be over when its last launch ends.")
+        raise Refused(Outcome.REWARD_HACK, Reason("late_write", self._stage, text, case=label))
+
+    def _keep_slopes(self, log: ShapeLog, result: RoundResult) -> None:
+        for side, judged in result.judged.items():
+            new = Slope(slope_us(judged), slope_us(result.slope[side]))
+            log.slopes[side] = lower(log.slopes.get(side), new)
+
+    def verify(self, relative: float | None = None) -> int:
+        """Verify some of what was kept, chosen now; how many blocks. The device is not needed for it.
+
+        Raises:
+            Refused: a timed call of the candidate left a wrong result.
+        """
+        return sum(verify(log.left, self._factors.values, self._stage, self._random, relative)
+                   for log in self.logs.values())
+
+    def samples(self, roles: Mapping[str, str], control: str) -> Samples:
+        """Paired samples by role. ``roles`` maps each role to the side that held its kernel; ``control`` is the side
+        that ``again`` is a second copy of."""
+        named = {CANDIDATE: CANDIDATE, **roles}
+        shapes = []
+        for label, log in self.logs.items():
+            point = self._shapes[label].point
+            shapes.append(ShapeSamples(
+                shape=label, weight=point.weight,
+                versus={role: _paired(log, side, CANDIDATE) for role, side in roles.items()},
+                aa=_paired(log, control, AGAIN) if AGAIN in log.rounds else (),
+                cold=tuple(median(one) for one in log.rounds[CANDIDATE]), first_call=self.first_us[CANDIDATE],
+                hot={name: tuple(log.hot[side]) for name, side in named.items()},
+                first_calls={name: (self.first_us[side],) for name, side in named.items()},
+                mhz=tuple(log.mhz), disturbed=tuple(log.disturbed),
+            ))
+        return Samples(tuple(shapes))
+
+
+def measure(device: Device, spec: OperatorSpec, point: ShapePoint, sides: Mapping[str, Call], *, rounds: int = 5,
+            pairs: int = 20, seed: int | None = None, workload: Workload | None = None, dtype: str | None = None,
+            shape: Shape | None = None, source: random.Random | None = None,
+            look: Callable[[str], nvml.Reading | None] = nvml.read) -> Samples:
+    """A session on one shape without an evaluation: ``sides`` has ``candidate`` and others, which are the roles of the
+    samples; the first of them is doubled as the A/A control.
+
+    ``workload`` (the operator's first by default) gives regimes and dtype. ``shape`` is a prepared one to use again;
+    its contents are still new in every sample. Timed outputs are verified as in an evaluation.
+
+    Raises:
+        Refused: a timed call of the candidate left a wrong result or a late one.
+    """
+    chosen = workload or next(iter(spec.workloads.values()))
+    draw = source or random.Random(secrets.randbits(64))
+    secret = secrets.randbits(128) if seed is None else seed
+    others = [name for name in sides if name != CANDIDATE]
+    control = others[0] if others else CANDIDATE
+    factors = Factors(secret, "measure")
+    own = shape or Shape(spec, point, dtype=dtype or next(iter(chosen.dtypes.values())), regimes=chosen.regimes,
+                         seed=secret, source=draw, stage="measure")
+    try:
+        session = Session(device, {point.label: own}, factors, stage=Stage.RECHECK, source=draw, look=look)
+        session.load({name: Kernel({point.label: call}) for name, call in {**sides, AGAIN: sides[control]}.items()})
+        if shape is None or own.expected_us is None:
+            session.estimate()
+        session.rounds(rounds, {point.label: pairs}, slopes=False)
+        session.verify()
+        return session.samples({name: name for name in others}, control)
+    finally:
+        factors.close()
+        if shape is None:
+            own.close()
+
+
+def _add(log: ShapeLog, request: RoundRequest, result: RoundResult, why: str) -> None:
+    for side, values in result.us.items():
+        log.rounds[side].append(tuple(us for us, sweep in zip(values, request.sweeps, strict=True) if sweep.flush))
+        log.hot[side] += [us for us, sweep in zip(values, request.sweeps, strict=True) if not sweep.flush]
+    clocks = [clock for clock in result.mhz if clock is not None]
+    log.mhz.append(sum(clocks) / len(clocks) if clocks else None)
+    log.disturbed.append(why)
+    log.empty_us = result.empty_us
+
+
+def _paired(log: ShapeLog, other: str, mine: str) -> tuple[PairedRound, ...]:
+    return tuple(PairedRound(a, b) for a, b in zip(log.rounds[other], log.rounds[mine], strict=True))
+
+
+def _ensure_sensible(request: RoundRequest, result: RoundResult) -> None:
+    """A figure for every side and sweep, all of them finite and above zero; slopes where they were asked for."""
+    sweeps = len(request.sweeps)
+    whole = (set(result.us) == set(request.sides) and len(result.mhz) == sweeps and len(result.kept) == sweeps
+             and all(len(values) == sweeps for values in result.us.values())
+             and all(math.isfinite(us) and us > 0 for values in result.us.values() for us in values)
+             and (not request.slope or set(result.judged) == set(result.slope) == set(request.sides)))
+    if not whole:
+        raise InfrastructureError("The launcher's answer to a timing round lacks figures or holds impossible ones. "
+                                  "Nothing was concluded; evaluate again.")

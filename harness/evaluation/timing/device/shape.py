@@ -1,0 +1,169 @@
+"""One measured shape on a device: first contents, ring and batches, and the rounds that the judge draws for it."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+
+from harness.backends.triton.launcher.requests import Keep, RoundRequest, Sweep
+from harness.evaluation.buffers import DTYPES
+from harness.evaluation.judge.inputs import all_attributes
+from harness.evaluation.judge.large import make_large_inputs
+from harness.evaluation.judge.lending import Lending
+from harness.evaluation.judge.rows import row_dim
+from harness.evaluation.ports import Lent
+from harness.evaluation.timing.device.contents import Factors, Starts, elements, is_renewed
+from harness.evaluation.timing.sides import CANDIDATE
+from harness.operators.base import OperatorSpec, ShapePoint
+
+CACHES, LEAST_SLOTS, MOST_SLOTS = 3, 4, 256
+"""A ring holds three times the L2 cache and at least four slots; tiny calls stop at 256 slots, whose graph is captured
+whole for the slope. Every cold sample is flushed besides."""
+MEMORY_SHARE = 0.25
+SHORT_US, BATCH_US, MOST_BATCH = 20.0, 80.0, 16
+"""Calls under 20 us are timed in batches of about 80 us, so that the resolution of events (about 0.5 us) is small."""
+MOST_WINDOWS = 8
+"""Different stretches of the ring that one round uses: each costs a graph per side. Contents are new every time."""
+HOT_SWEEPS = 2
+KEPT_SWEEPS = 3
+KEPT_ELEMENTS = 16_384
+"""Elements of an output, about, that are kept of a verified sample; a block of whole rows."""
+PROBED_ELEMENTS = 4096
+"""Elements of a renewed input that are kept beside them: the judge has to arrive at the same bits."""
+MOST_SPACER = 64 << 20
+SLOPE_S = 4e-3
+"""Seconds of back-to-back calls behind the shorter point of a slope."""
+
+
+class Shape:
+    """First contents of one shape and what is drawn for its rounds. Close it."""
+
+    def __init__(self, spec: OperatorSpec, point: ShapePoint, *, dtype: str, regimes: tuple[str, ...], seed: int,
+                 source: random.Random, stage: str) -> None:
+        """Contents from ``seed`` and ``stage``; every other choice from ``source``."""
+        self.spec, self.point, self.dtype, self._random = spec, point, dtype, source
+        self.attributes = all_attributes(spec, point.attributes)
+        self.inputs = make_large_inputs(spec, point.dims, regimes, self.attributes, dtype, seed, "device", stage,
+                                        point.label)
+        self.lending = Lending(spec, self.inputs, self.attributes, dtype)
+        self.renewed: tuple[Lent, ...] = tuple(
+            item for item, argument in zip(self.lending.lent, spec.arguments, strict=True)
+            if is_renewed(item, argument.per_call))
+        self.starts = Starts([elements(item) for item in self.renewed], source)
+        self.rows = row_dim(spec)
+        self.batch = 1
+        """Calls of a sample."""
+        self.expected_us: float | None = None
+        """What a call takes, about, once it was measured; decides how long slopes are."""
+        self.slowest_us: float | None = None
+        """The same of the slowest kernel measured."""
+
+    @property
+    def label(self) -> str:
+        """The shape's name."""
+        return self.point.label
+
+    @property
+    def ring_bytes(self) -> int:
+        """Bytes of one slot: the arrays that every slot has its own of."""
+        names = {item.name for item in self.renewed}
+        return sum(nbytes(item) for item in self.lending.lent if item.kind == "output" or item.name in names)
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes of the outputs of one call."""
+        return sum(nbytes(item) for item in self.lending.lent if item.kind == "output")
+
+    def close(self) -> None:
+        """Give the memory back; idempotent."""
+        self.lending.close()
+
+    def slots(self, l2_bytes: int, memory_bytes: int) -> int:
+        """Slots of the ring on a device of these sizes."""
+        wanted = max(LEAST_SLOTS, -(-CACHES * l2_bytes // self.ring_bytes), self.batch)
+        return max(1, min(wanted, MOST_SLOTS, int(MEMORY_SHARE * memory_bytes) // self.ring_bytes))
+
+    def round(self, factors: Factors, handles: Mapping[str, int], pairs: int, *, l2_bytes: int, memory_bytes: int,
+              slope_us: float | None = None) -> RoundRequest:
+        """A launcher round of ``pairs`` cold sweeps and a few hot ones among them; ``slope_us``, the expected time of a
+        call, asks for slopes."""
+        slots = self.slots(l2_bytes, memory_bytes)
+        batch = min(self.batch, slots)
+        windows = self._windows(slots, batch)
+        total = pairs + HOT_SWEEPS
+        hot = set(self._random.sample(range(total), HOT_SWEEPS))
+        kept = set(self._random.sample(range(total), min(KEPT_SWEEPS, total))) if CANDIDATE in handles else set()
+        sweeps = []
+        for number in range(total):
+            chosen = self._random.choice(windows)
+            sweeps.append(Sweep(
+                slots=chosen, starts=tuple(self.starts.draw() for _ in chosen),
+                order=tuple(self._random.sample(list(handles), len(handles))), poison=self._poison(),
+                kept_side=CANDIDATE, keeps=self._keeps(self._random.choice(chosen)) if number in kept else (),
+                flush=number not in hot,
+            ))
+        slope = 0 if slope_us is None else max(1, round(SLOPE_S / (slots * slope_us * 1e-6)))
+        return RoundRequest(
+            arrays=self.lending.lent, renewed=tuple(item.name for item in self.renewed), factors=factors.fd,
+            factor_count=self.starts.count, sides=dict(handles), slots=slots, sweeps=tuple(sweeps),
+            spacer=self._random.randrange(MOST_SPACER) // 512 * 512, slope=slope,
+        )
+
+    def settle(self, us: Sequence[float]) -> None:
+        """Choose batches and the length of slopes for kernels whose calls take ``us`` microseconds each."""
+        fastest, self.slowest_us = min(us), max(us)
+        self.expected_us = max(fastest, self.slowest_us / 4)
+        self.batch = 1 if fastest >= SHORT_US else max(2, min(MOST_BATCH, math.ceil(BATCH_US / max(fastest, 1e-3))))
+
+    def _windows(self, slots: int, batch: int) -> list[tuple[int, ...]]:
+        order = self._random.sample(range(slots), slots)
+        windows = [tuple(order[first : first + batch]) for first in range(0, slots - batch + 1, batch)]
+        return windows[:MOST_WINDOWS]
+
+    def _poison(self) -> int:
+        """Sixteen bits that make a huge finite value of the shape's dtype, alone or twice in a row."""
+        if self.dtype == "float16":
+            return 29 << 10 | self._random.getrandbits(10)
+        return 227 << 7 | self._random.getrandbits(7)
+
+    def _keeps(self, slot: int) -> tuple[Keep, ...]:
+        """A random block of rows of every output, and a random stretch of every renewed input."""
+        keeps = []
+        outputs = [item for item in self.lending.lent if item.kind == "output"]
+        rows = outputs[0].shape[0] if self.rows else 1
+        widest = max(elements(item) // rows for item in outputs)
+        count = max(1, min(rows, KEPT_ELEMENTS // max(widest, 1)))
+        first = self._random.randrange(rows - count + 1)
+        for item in outputs:
+            row = nbytes(item) // rows
+            keeps.append(Keep(item.name, slot, first * row, count * row))
+        for item in self.renewed:
+            width, many = width_of(item), min(PROBED_ELEMENTS, elements(item))
+            start = self._random.randrange(elements(item) - many + 1)
+            keeps.append(Keep(item.name, slot, start * width, many * width))
+        return tuple(keeps)
+
+
+def prepare(spec: OperatorSpec, points: tuple[ShapePoint, ...], *, dtype: str, regimes: tuple[str, ...], seed: int,
+            source: random.Random, stage: str) -> dict[str, Shape]:
+    """All shapes by label. Each is made by several threads already, so one after the other."""
+    made: dict[str, Shape] = {}
+    try:
+        for point in points:
+            made[point.label] = Shape(spec, point, dtype=dtype, regimes=regimes, seed=seed, source=source, stage=stage)
+    except BaseException:
+        for shape in made.values():
+            shape.close()
+        raise
+    return made
+
+
+def width_of(item: Lent) -> int:
+    """Bytes of one element."""
+    return DTYPES[item.dtype].itemsize
+
+
+def nbytes(item: Lent) -> int:
+    """Bytes of the array itself."""
+    return elements(item) * width_of(item)

@@ -1,0 +1,226 @@
+"""Stages ``benchmark`` and ``recheck`` on a GPU: a short screening, then launcher rounds with all figures shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from harness.backends.triton.device import faults
+from harness.backends.triton.device.holding import Holding
+from harness.backends.triton.launcher.client import DeviceFault
+from harness.domain.samples import Samples
+from harness.domain.verdict import Reason, Timing
+from harness.domain.vocabulary import Comparison, Evidence, Outcome, Role, Stage
+from harness.evaluation.judge.oracle import InvalidReference
+from harness.evaluation.ports import CandidateFault
+from harness.evaluation.run import Refused, Run
+from harness.evaluation.timing import figures
+from harness.evaluation.timing.comparison import compare, score
+from harness.evaluation.timing.device.bench import Bench, bench_of, close_bench, unusable
+from harness.evaluation.timing.device.evidence import assess
+from harness.evaluation.timing.device.session import Kernel, Session
+from harness.evaluation.timing.device.work import work_of
+from harness.evaluation.timing.session import Record
+from harness.evaluation.timing.sides import AGAIN, CANDIDATE
+
+ROUNDS = 5
+PAIRS, SCREENING_PAIRS, LEAST_PAIRS = 20, 8, 8
+"""Paired samples per round and shape, fixed before the first of them is taken."""
+LONG_US = 1000.0
+"""Calls above this get fewer pairs, down to ``LEAST_PAIRS``: their spread is small and the device is dear."""
+CLEARLY_SLOWER = 1 / 1.5
+REPEATS = 3
+"""Disturbed rounds of a shape that one recheck may measure again."""
+BLAME_PAIRS = 2
+
+Kernels = Mapping[str, Kernel]
+
+
+def benchmark(run: Run) -> None:
+    """One launcher round of candidate and opponent per shape: refuses the impossible and the wrong early, decides
+    nothing.
+
+    Stores ``run.clocks["screening_ratio"]`` (opponent / candidate), ``None`` without an opponent, and what the calls
+    take, from which the recheck chooses batches and pairs.
+
+    Raises:
+        Refused: a timed call left a wrong result or a late one, or was faster than the roof allows.
+        CandidateFault: the candidate failed.
+        InfrastructureError: anything else failed.
+    """
+    run.progress(Stage.BENCHMARK, 0, 1, "recording the opponents and making inputs")
+    bench = bench_of(run)
+    control = bench.line_up.control if run.compared_role else AGAIN
+    kernels = {CANDIDATE: bench.kernels[CANDIDATE], control: bench.kernels[bench.line_up.control]}
+    run.progress(Stage.BENCHMARK, 0, 1, "one screening round")
+    holding = Holding(run)
+    try:
+        def screen(session: Session) -> None:
+            session.rounds(1, dict.fromkeys(bench.shapes, SCREENING_PAIRS), slopes=False)
+
+        session = _measured(run, holding, bench, kernels, screen)
+        work = work_of(run, bench, holding.device(), session)
+    finally:
+        holding.release()
+    _verified(run, session)
+    samples = session.samples(bench.line_up.roles_of(bench.line_up.control), bench.line_up.control)
+    timing = figures.timing_of(samples, work, evidence=Evidence.CLAIMED, longer=False)
+    _refuse_impossible(timing, work, Stage.BENCHMARK)
+    for label, shape in bench.shapes.items():
+        shape.settle([session.logs[label].us(side) for side in kernels])
+    role = run.compared_role
+    ratio = timing.overall[str(role)].ratio if role else None
+    run.clocks["screening_ratio"] = ratio
+    text = "screened" if ratio is None else f"about {ratio:.2f}x the speed of the {role}"
+    run.progress(Stage.BENCHMARK, 1, 1, text)
+
+
+def recheck(run: Run) -> None:
+    """At least five launcher rounds of candidate, every opponent and an A/A control, paired and interleaved.
+
+    Sets ``run.timing``, ``run.samples``, ``run.comparison``, ``run.regressions``, ``run.suspicious``, ``run.score``. A
+    promising "cannot tell" is measured twice as long, once.
+
+    Raises:
+        Refused: a timed call left a wrong result or a late one, the roof was beaten, or a hard limit was broken.
+        CandidateFault: the candidate failed.
+        InfrastructureError: anything else failed.
+    """
+    bench = bench_of(run)
+    line_up, role = bench.line_up, run.compared_role
+    kernels = {**bench.kernels, AGAIN: bench.kernels[line_up.control]}
+    holding = Holding(run)
+    longer = False
+    try:
+        def rounds(session: Session) -> None:
+            nonlocal longer
+            pairs = {label: pairs_for(shape.slowest_us, run.clocks.get("screening_ratio"))
+                     for label, shape in bench.shapes.items()}
+            told = _teller(run, ROUNDS)
+            session.rounds(ROUNDS, pairs, repeats=REPEATS, told=told)
+            longer = role is not None and compare(session.samples(line_up.roles, line_up.control), str(role)).promising
+            if longer:
+                session.rounds(ROUNDS, pairs, repeats=REPEATS, told=told)
+
+        session = _measured(run, holding, bench, kernels, rounds)
+        work = work_of(run, bench, holding.device(), session)
+    finally:
+        holding.release()
+    run.progress(Stage.RECHECK, ROUNDS, ROUNDS, "verifying timed outputs")
+    run.clocks["verified_samples"] = _verified(run, session)
+    close_bench(run)
+    samples = session.samples(line_up.roles, line_up.control)
+    compared = compare(samples, str(role)) if role else None
+    evidence, doubts = assess({label: {side: log.us(side) for side in kernels} for label, log in session.logs.items()},
+                              {label: log.slopes for label, log in session.logs.items()},
+                              {label: one.least_s for label, one in work.items()})
+    timing = figures.timing_of(samples, work, evidence=evidence, longer=longer)
+    _refuse_impossible(timing, work, Stage.RECHECK)
+    _note(run, session, doubts)
+    _refuse_limits(run, timing, samples, session)
+    run.timing, run.samples = timing, samples
+    run.suspicious += figures.suspicious(timing, work, Record())
+    run.comparison = compared.comparison if compared else Comparison.NONE
+    run.regressions = compared.regressions if compared else ()
+    if run.opponent(Role.BASELINE) is not None:
+        run.score = score(samples, run.request.goal.objective.weights)
+
+
+def pairs_for(slowest_us: float | None, ratio: float | None) -> int:
+    """Pairs per round for a shape whose slowest kernel takes ``slowest_us``; ``ratio`` is the screening's."""
+    if ratio is not None and ratio < CLEARLY_SLOWER:
+        return SCREENING_PAIRS
+    return max(LEAST_PAIRS, min(PAIRS, round(PAIRS * LONG_US / max(slowest_us or 1.0, 1.0))))
+
+
+def _teller(run: Run, count: int) -> Callable[[int], None]:
+    return lambda number: run.progress(Stage.RECHECK, number, count, f"launcher round {number + 1}")
+
+
+def _measured(run: Run, holding: Holding, bench: Bench, kernels: Kernels, work: Callable[[Session], None]) -> Session:
+    """A session of ``kernels`` after ``work``. Where a kernel fails on the device, it is found out whose it was."""
+    session = bench.session(run, holding.device(), run.stage)
+    try:
+        session.load(kernels)
+        work(session)
+    except DeviceFault as fault:
+        raise _blamed(run, holding, bench, kernels, fault) from fault
+    return session
+
+
+def _blamed(run: Run, holding: Holding, bench: Bench, kernels: Kernels, fault: DeviceFault) -> Exception:
+    """The candidate's fault, unless the others fail without it, too; in a launcher of their own."""
+    holding.renew()
+    others = {side: kernel for side, kernel in kernels.items()
+              if side != CANDIDATE and kernel is not kernels[CANDIDATE]}
+    if others:
+        session = bench.session(run, holding.device(), run.stage)
+        try:
+            session.load(others)
+            session.rounds(1, dict.fromkeys(bench.shapes, BLAME_PAIRS), slopes=False)
+        except DeviceFault as again:
+            return unusable(bench.line_up.control, again.text)
+    return CandidateFault(faults.failed(fault))
+
+
+def _verified(run: Run, session: Session) -> int:
+    """Verify timed outputs; how many blocks. Raises ``Refused`` for a wrong one."""
+    override = run.request.goal.limits.tolerance
+    try:
+        return session.verify(override.relative if override else None)
+    except InvalidReference as error:
+        raise Refused(Outcome.INVALID_REFERENCE, Reason(error.code, run.stage, error.text)) from error
+
+
+def _refuse_impossible(timing: Timing, work: Mapping[str, figures.Work], stage: Stage) -> None:
+    beaten = figures.impossible(timing, work)
+    if beaten:
+        text = f"{beaten[0]} Work is missing or done elsewhere: a call has to read all inputs and write all outputs."
+        raise Refused(Outcome.REWARD_HACK, Reason("below_floor", stage, text))
+
+
+def _note(run: Run, session: Session, doubts: list[str]) -> None:
+    """What was seen beside the times: in the verdict's clocks, and in notes where it matters."""
+    log = session.watch
+    run.clocks["gpu"] = log.document()
+    run.clocks["slopes"] = {label: {side: {"events_us": round(shape.us(side), 3),
+                                           "judge_us": round(slope.judged_us, 3),
+                                           "launcher_us": round(slope.launcher_us, 3)}
+                                    for side, slope in shape.slopes.items()}
+                            for label, shape in session.logs.items()}
+    run.clocks["empty_us"] = {label: round(shape.empty_us, 3) for label, shape in session.logs.items()}
+    if doubts:
+        text = (f"The time is only claimed, not bounded: {doubts[0]}"
+                + (f", and {len(doubts) - 1} more" if len(doubts) > 1 else "") + ".")
+        run.notes.append(Reason("clock_disagrees", Stage.RECHECK, text))
+    disturbed = [why for shape in session.logs.values() for why in shape.disturbed if why]
+    if disturbed:
+        text = (f"{len(disturbed)} round(s) stayed disturbed after repeats: {disturbed[0]}. The noise of the A/A "
+                "control contains it.")
+        run.notes.append(Reason("noisy_machine", Stage.RECHECK, text))
+    if log.company:
+        text = (f"{log.company} process(es) of others computed on this device during the measurement. The noise of the "
+                "A/A control contains what they did.")
+        run.notes.append(Reason("device_shared", Stage.RECHECK, text))
+    if log.capped:
+        text = (f"The power cap held the clock down in {log.capped} of {log.rounds} rounds: normal for large matrix "
+                "products; both sides ran under it.")
+        run.notes.append(Reason("power_capped", Stage.RECHECK, text))
+
+
+def _refuse_limits(run: Run, timing: Timing, samples: Samples, session: Session) -> None:
+    limits, role = run.request.goal.limits, run.compared_role
+    text = None if limits.cv is None else figures.unsteady(samples, limits.cv, str(role) if role else None)
+    quiet = not session.watch.company and not any(why for log in session.logs.values() for why in log.disturbed)
+    if text and quiet:
+        raise Refused(Outcome.OVER_LIMIT, Reason("cv_limit", Stage.RECHECK, text))
+    if text:
+        text += " Other work on this device may be the cause, so that the limit was not applied."
+        run.notes.append(Reason("noisy_machine", Stage.RECHECK, text))
+    if limits.throughput_floor is not None:
+        slow = [shape for shape in timing.shapes if (shape.gbps or 0.0) < limits.throughput_floor]
+        if slow:
+            text = (f"{slow[0].shape} reaches {slow[0].gbps or 0:.1f} GB/s, below the goal's floor of "
+                    f"{limits.throughput_floor:g} GB/s.")
+            raise Refused(Outcome.OVER_LIMIT, Reason("throughput_floor", Stage.RECHECK, text))
+
+

@@ -1,0 +1,168 @@
+"""What timed samples left, verified after the session: some of the kept blocks, chosen only now, against the oracle.
+
+The judge computes the contents that the device renewed; where a kept stretch of an input does not have the very same
+bits, nothing is concluded about the candidate.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import torch
+
+from harness.backends.triton.launcher.requests import Keep, RoundRequest, RoundResult, Sweep
+from harness.domain.errors import InfrastructureError
+from harness.domain.verdict import Reason
+from harness.domain.vocabulary import Outcome, Stage
+from harness.evaluation.buffers import dtype_of
+from harness.evaluation.judge.compare import compare
+from harness.evaluation.judge.oracle import expect
+from harness.evaluation.run import Refused
+from harness.evaluation.timing.device.contents import Stretch, renewed, same_bits
+from harness.evaluation.timing.device.shape import Shape
+from harness.operators.implementation import Tensors
+
+LEAST_VERIFIED, MOST_VERIFIED = 2, 6
+BUDGET = 1 << 23
+"""Elements of inputs, about, that the oracle looks at for one shape of one stage."""
+THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What the candidate left of one timed sample: the blocks kept and the bytes in them."""
+
+    shape: Shape
+    sweep: Sweep
+    kept: tuple[bytes, ...]
+
+
+def left_by(shape: Shape, request: RoundRequest, result: RoundResult) -> list[Left]:
+    """The samples of a round of which something was kept.
+
+    Raises:
+        InfrastructureError: the launcher brought other blocks than it was asked for.
+    """
+    found = []
+    for sweep, kept in zip(request.sweeps, result.kept, strict=True):
+        if [len(block) for block in kept] != [keep.count for keep in sweep.keeps]:
+            raise InfrastructureError("The launcher did not bring back the blocks that it was asked to keep.")
+        if sweep.keeps:
+            found.append(Left(shape, sweep, kept))
+    return found
+
+
+def verify(samples: Sequence[Left], table: torch.Tensor, stage: Stage, source: random.Random,
+           relative: float | None = None) -> int:
+    """Verify some of ``samples``, all of one shape; how many. ``relative`` is a goal's own tolerance.
+
+    Raises:
+        Refused: a timed call left a wrong result.
+        InfrastructureError: the device's inputs are not those that the judge computes.
+        InvalidReference: the reference itself fails.
+    """
+    if not samples:
+        return 0
+    cost = sum(math.prod(item.shape) // _parts(samples[0].shape) for item in samples[0].shape.renewed)
+    wanted = max(LEAST_VERIFIED, min(MOST_VERIFIED, BUDGET // max(cost, 1)))
+    chosen = source.sample(list(samples), min(wanted, len(samples)))
+    starts = [source.random() for _ in chosen]
+    with ThreadPoolExecutor(max(1, min(THREADS, len(os.sched_getaffinity(0))))) as pool:
+        found = list(pool.map(lambda one: _reasons(one[0], table, stage, one[1], relative),
+                              zip(chosen, starts, strict=True)))
+    reasons = [reason for some in found for reason in some]
+    if reasons:
+        label = samples[0].shape.label
+        text = (f"A timed call on {label} left a wrong result, although the kernel passed the correctness stage: it "
+                "does not do the same work when it is timed.")
+        raise Refused(Outcome.REWARD_HACK, Reason("timed_output_wrong", stage, text, case=label), *reasons[:1])
+    return len(chosen)
+
+
+def _parts(shape: Shape) -> int:
+    """Into how many equal problems an operator without dependencies between rows falls."""
+    return shape.point.dims[shape.rows] if shape.rows else 1
+
+
+def _reasons(left: Left, table: torch.Tensor, stage: Stage, place: float, relative: float | None) -> list[Reason]:
+    shape, sweep = left.shape, left.sweep
+    slot = sweep.keeps[0].slot
+    stretches = dict(zip((item.name for item in shape.renewed),
+                         shape.starts.stretches(sweep.starts[sweep.slots.index(slot)]), strict=True))
+    blocks = {keep.output: (keep, data) for keep, data in zip(sweep.keeps, left.kept, strict=True)}
+    for item in shape.renewed:
+        _check_input(item.name, shape, *blocks[item.name], stretches[item.name], table)
+    rows, got = _outputs(shape, blocks)
+    rows, got = _narrowed(shape, rows, got, place)
+    inputs: Tensors = {}
+    for argument in shape.spec.inputs:
+        base = shape.inputs[argument.name]
+        first, last = (rows.start, rows.stop) if argument.dims[0] == shape.rows else (0, base.shape[0])
+        each = base[0].numel() if base.shape[0] else 0
+        part = base[first:last]
+        if argument.name in stretches:
+            part = renewed(base.flatten(), stretches[argument.name], table, first * each, last * each).view(part.shape)
+        inputs[argument.name] = part
+    dims = dict(shape.point.dims)
+    if shape.rows:
+        dims[shape.rows] = len(rows)
+    answers = expect(shape.spec, dims, inputs, shape.attributes, shape.dtype, relative)
+    reasons = []
+    for argument in shape.spec.outputs:
+        values = got[argument.name]
+        found = compare(argument.name, argument.dims, values, _untouched(values, sweep.poison),
+                        answers[argument.name]).finding
+        if found is not None:
+            index = (found.index[0] + rows.start, *found.index[1:])
+            text = f"Sample of {shape.label} from row {rows.start} on: {found.text}"
+            reasons.append(Reason(found.code, stage, text, case=shape.label, index=index, got=found.got,
+                                  expected=found.expected, bound=found.bound))
+    return reasons
+
+
+def _check_input(name: str, shape: Shape, keep: Keep, data: bytes, stretch: Stretch, table: torch.Tensor) -> None:
+    base = shape.inputs[name].flatten()
+    width = base.element_size()
+    mine = renewed(base, stretch, table, keep.offset // width, (keep.offset + keep.count) // width)
+    there = torch.frombuffer(bytearray(data), dtype=base.dtype)
+    if not same_bits(mine, there):
+        raise InfrastructureError(
+            f"Input '{name}' of a timed call on {shape.label} did not hold on the device what the judge computed for "
+            "it. Nothing was concluded about the candidate; evaluate again, and check the device if it comes back."
+        )
+
+
+def _outputs(shape: Shape, blocks: dict[str, tuple[Keep, bytes]]) -> tuple[range, Tensors]:
+    """The rows kept and every output's values there."""
+    got: Tensors = {}
+    rows = range(0)
+    for argument in shape.spec.outputs:
+        keep, data = blocks[argument.name]
+        whole = [shape.point.dims[dim] for dim in argument.dims]
+        values = torch.frombuffer(bytearray(data), dtype=dtype_of(argument.dtype or shape.dtype))
+        each = math.prod(whole[1:]) * values.element_size()
+        rows = range(keep.offset // each, (keep.offset + keep.count) // each)
+        got[argument.name] = values.view(len(rows), *whole[1:])
+    return rows, got
+
+
+def _narrowed(shape: Shape, rows: range, got: Tensors, place: float) -> tuple[range, Tensors]:
+    """Fewer of the kept rows where a row is a large problem of its own; ``place`` in [0, 1) says which."""
+    each = sum(math.prod(item.shape) // _parts(shape) for item in shape.renewed)
+    count = max(1, min(len(rows), BUDGET // LEAST_VERIFIED // max(each, 1)))
+    first = int(place * (len(rows) - count + 1))
+    if not shape.rows or count == len(rows):
+        return rows, got
+    return rows[first : first + count], {name: values[first : first + count] for name, values in got.items()}
+
+
+def _untouched(values: torch.Tensor, poison: int) -> torch.Tensor:
+    """Which elements still hold the sweep's sixteen bits, repeated."""
+    words = values.view(torch.int16).view(*values.shape, -1)
+    signed = poison - (1 << 16) if poison >= 1 << 15 else poison
+    return (words == signed).all(-1)

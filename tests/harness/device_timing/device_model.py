@@ -1,0 +1,217 @@
+"""A launcher that computes on the CPU and invents its times from a seeded model: what the device clock is tested on.
+
+A plan is recognised by its ``compiler`` field, which names a kernel of the model. Contents are renewed element by
+element from the request alone, so that the judge's own arithmetic is tested against another one's.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import random
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from harness.backends.triton.launcher.client import DeviceFault, PlanRefused
+from harness.backends.triton.launcher.requests import DeviceInfo, RoundRequest, RoundResult, Sweep
+from harness.domain.plan import LaunchPlan
+from harness.domain.vocabulary import Stage
+from harness.evaluation.buffers import DTYPES
+from harness.evaluation.run import Place
+from harness.evaluation.timing.device.bench import Bench
+from harness.evaluation.timing.device.contents import Factors
+from harness.evaluation.timing.device.session import Kernel
+from harness.evaluation.timing.device.shape import prepare
+from harness.evaluation.timing.stages import line_up_of
+from harness.operators.implementation import load_implementation
+from harness.operators.registry import get
+
+L2 = 1 << 20
+INFO = DeviceInfo(name="NVIDIA H200", driver="13.0", capability=90, multiprocessors=132, l2_bytes=L2,
+                  memory_bytes=1 << 32, shared_optin=232_448, uuid="GPU-00000000-0000-0000-0000-000000000000")
+
+
+@dataclass
+class Model:
+    """How the device behaves. Times in microseconds of a cold call by kernel name; noise as standard deviations of
+    logarithms: per sample, and per round and kernel (placement). The rest are ways to be caught."""
+
+    us: dict[str, float]
+    sample_noise: float = 0.01
+    round_noise: float = 0.003
+    hot_share: float = 0.8
+    swing: dict[str, tuple[float, ...]] = field(default_factory=dict)  # factors of a kernel's time, round by round
+    mhz: float = 1980.0
+    mhz_of: dict[str, float] = field(default_factory=dict)
+    judged_share: float = 1.0  # of the event time that the judge's slope shows
+    wrong: str = ""  # a kernel whose outputs are wrong when it is timed
+    late: str = ""  # a kernel whose outputs change afterwards
+    faulty: dict[str, str] = field(default_factory=dict)  # kernel to the fault it ends rounds with
+    refused: dict[str, str] = field(default_factory=dict)  # kernel to the code its plan is refused with
+    broken_inputs: bool = False
+    senseless: bool = False
+    rates: dict[str, float] = field(default_factory=lambda: {"copy": 4.2e12, "read": 4.4e12})
+
+
+class ModelDevice:
+    """Implements ``launcher.client.Device``."""
+
+    def __init__(self, spec: Any, model: Model, seed: int = 1) -> None:
+        self.info, self.model = INFO, model
+        self._spec, self._random = spec, random.Random(seed)
+        self._kernels: list[str] = []
+        self.requests: list[RoundRequest] = []
+        self.asked: Counter[str] = Counter()
+
+    def load(self, plan: LaunchPlan, binaries: Any) -> int:
+        if plan.compiler in self.model.refused:
+            raise PlanRefused(self.model.refused[plan.compiler], "it cannot run")
+        self._kernels.append(plan.compiler)
+        return len(self._kernels) - 1
+
+    def round(self, request: RoundRequest, *, timeout_s: float = 30.0) -> RoundResult:
+        self.requests.append(request)
+        sides = {side: self._kernels[handle] for side, handle in request.sides.items()}
+        for kernel in sides.values():
+            if kernel in self.model.faulty:
+                raise DeviceFault(self.model.faulty[kernel], "simulated")
+        level = {side: self._level(kernel, request) for side, kernel in sides.items()}
+        us = {side: tuple(self._sample(level[side], sweep) for sweep in request.sweeps) for side in sides}
+        if self.model.senseless:
+            us = {side: (math.nan, *values[1:]) for side, values in us.items()}
+        slope = {side: self._points(request, level[side]) for side in sides} if request.slope else {}
+        late = tuple((side, 1) for side, kernel in sides.items() if kernel == self.model.late)
+        return RoundResult(
+            us=us, late=late, kept=tuple(self._kept(request, sweep, sides) for sweep in request.sweeps), slope=slope,
+            judged={side: tuple((count, seconds * self.model.judged_share) for count, seconds in points)
+                    for side, points in slope.items()},
+            empty_us=2.1, mhz=tuple(self._clock(sides[sweep.order[0]]) for sweep in request.sweeps),
+        )
+
+    def _level(self, kernel: str, request: RoundRequest) -> float:
+        swing = self.model.swing.get(kernel, (1.0,))
+        number = sum(one.arrays[0].fd == request.arrays[0].fd for one in self.requests) - 1
+        return (self.model.us[kernel] * swing[number % len(swing)]
+                * math.exp(self._random.gauss(0, self.model.round_noise)))
+
+    def _clock(self, kernel: str) -> float:
+        return self.model.mhz_of.get(kernel, self.model.mhz) * math.exp(self._random.gauss(0, 0.001))
+
+    def _sample(self, level: float, sweep: Sweep) -> float:
+        slowed = 1.3 if self._random.random() < 0.02 else 1.0
+        share = 1.0 if sweep.flush else self.model.hot_share
+        return level * share * slowed * math.exp(self._random.gauss(0, self.model.sample_noise))
+
+    def _points(self, request: RoundRequest, level: float) -> tuple[tuple[int, float], ...]:
+        return tuple((times * request.slots, 1e-4 + times * request.slots * level * 1e-6)
+                     for times in (request.slope, 4 * request.slope))
+
+    def _kept(self, request: RoundRequest, sweep: Sweep, sides: dict[str, str]) -> tuple[bytes, ...]:
+        if not sweep.keeps:
+            return ()
+        slot = sweep.keeps[0].slot
+        arrays = self._contents(request, sweep.starts[sweep.slots.index(slot)])
+        outputs = load_implementation(self._spec).honest(arrays, dict(self._attributes))
+        if sides[sweep.kept_side] == self.model.wrong:
+            outputs = {name: torch.where(value.isfinite(), value * 1.5 + 1, value) for name, value in outputs.items()}
+        held = {**arrays, **outputs}
+        if self.model.broken_inputs:
+            held |= {name: arrays[name] * 0.5 for name in request.renewed}
+        found = []
+        for keep in sweep.keeps:
+            data = held[keep.output].contiguous().view(-1).view(torch.uint8)
+            found.append(bytes(data[keep.offset : keep.offset + keep.count].tolist()))
+        return tuple(found)
+
+    def _contents(self, request: RoundRequest, start: int) -> dict[str, torch.Tensor]:
+        table = torch.frombuffer(bytearray(_read(request.factors, 4 * request.factor_count)), dtype=torch.float32)
+        arrays = {}
+        for item in (one for one in request.arrays if one.kind == "input"):
+            count = math.prod(item.shape)
+            raw = bytearray(_read(item.fd, item.nbytes))
+            base = torch.frombuffer(raw, dtype=DTYPES[item.dtype], count=count, offset=item.offset)
+            if item.name in request.renewed:
+                start %= len(table) - count + 1 if len(table) > count else len(table)
+                index = [(start + place) % len(table) for place in range(count)]
+                base = (base.float() * table[torch.tensor(index)]).to(base.dtype)
+                start += count
+            arrays[item.name] = base.view(item.shape)
+        return arrays
+
+    _attributes: dict[str, float] = {}
+
+    def with_attributes(self, attributes: dict[str, float]) -> ModelDevice:
+        self._attributes = attributes
+        return self
+
+    def roofs(self) -> dict[str, float]:
+        self.asked["roofs"] += 1
+        return self.model.rates
+
+    def healthy(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.asked["close"] += 1
+
+
+def _read(fd: int, count: int) -> bytes:
+    with mmap.mmap(fd, count, prot=mmap.PROT_READ) as memory:
+        return memory[:]
+
+
+def plan(kernel: str) -> LaunchPlan:
+    """A plan that the model knows as ``kernel``."""
+    return LaunchPlan(target="cuda:90", compiler=kernel, second_call="same", buffers=(), steps=())
+
+
+def run_of(sources: dict[str, str], model: Model, *, points: Any, operator: str = "softmax", limits: Any = None,
+           seed: int = 1, regimes: tuple[str, ...] | None = None) -> Any:
+    """A run whose plan stage is over: ``sources`` are the texts of candidate and opponents by role; every text is the
+    name of a kernel of the model. Recording and compiling are left out, everything behind them is real."""
+    from harness.domain.digest import digest_bytes
+    from harness.domain.goal import Limits
+    from harness.domain.request import Opponent
+    from harness.domain.vocabulary import Backend, Role
+    from tests.harness.judge.evaluations import make_run
+
+    spec = get(operator)
+    run = make_run(spec, Backend.TRITON, sources["candidate"], None, limits or Limits())
+    against = tuple(Opponent(Role(role), digest_bytes(text.encode()), text)
+                    for role, text in sources.items() if role != "candidate")
+    run.request = replace(run.request, against=against)
+    run.device, run.seed = "nvidia-h200", 77
+    assert run.place is Place.DEVICE
+    device = ModelDevice(spec, model, seed)
+    run.open_device = lambda *_, **__: device
+    draw = random.Random(seed)
+    dtype = run.workload.dtypes[Backend.TRITON]
+    shapes = prepare(spec, points, dtype=dtype, regimes=regimes or run.workload.regimes, seed=run.seed, source=draw,
+                     stage="clock")
+    line_up = line_up_of(run)
+    kernels = {side: Kernel({point.label: (plan(text), ()) for point in points}, 0.5)
+               for side, text in line_up.sources.items()}
+    run.bench = Bench(line_up, kernels, shapes, Factors(run.seed, "clock"), draw)
+    device.with_attributes(next(iter(shapes.values())).attributes)
+    return SimpleNamespace(run=run, device=device, shapes=shapes)
+
+
+def timed(sources: dict[str, str], model: Model, **options: Any) -> Any:
+    """``run_of``, then both stages; ``refused`` holds what ended it."""
+    from harness.evaluation.run import Refused
+    from harness.evaluation.timing.device.stages import benchmark, recheck
+
+    found = run_of(sources, model, **options)
+    found.refused = None
+    for stage, work in ((Stage.BENCHMARK, benchmark), (Stage.RECHECK, recheck)):
+        found.run.stage = stage
+        try:
+            work(found.run)
+        except Refused as refused:
+            found.refused = refused
+            break
+    return found

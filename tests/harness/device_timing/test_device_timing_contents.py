@@ -1,0 +1,82 @@
+"""New contents for every sample: the judge's arithmetic, and that nothing comes twice."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.domain.errors import InfrastructureError
+from harness.evaluation.judge.inputs import all_attributes, make_inputs
+from harness.evaluation.judge.lending import Lending
+from harness.evaluation.timing.device.contents import (
+    SHORT_TABLE,
+    TABLE,
+    Factors,
+    Starts,
+    renewed,
+    same_bits,
+)
+from harness.operators.registry import get
+
+
+@pytest.fixture(scope="module")
+def factors():
+    made = Factors(5, "test")
+    yield made
+    made.close()
+
+
+def test_factors_are_fresh_per_seed_and_between_three_quarters_and_one(factors):
+    assert float(factors.values.min()) >= 0.75 and float(factors.values.max()) <= 1.0
+    again, other = Factors(5, "test"), Factors(6, "test")
+    assert torch.equal(again.values, factors.values) and not torch.equal(other.values, factors.values)
+    again.close(), other.close()
+
+
+@pytest.mark.parametrize("operator", ["softmax", "decode_attention"])
+def test_contents_are_those_that_a_lending_would_get(factors, operator):
+    spec = get(operator)
+    dims = {"rows": 5, "cols": 37} if operator == "softmax" else {
+        "batch": 2, "q_heads": 4, "kv_heads": 2, "dim": 16, "max_seq": 33}
+    attributes = all_attributes(spec, {})
+    inputs = make_inputs(spec, dims, "normal", attributes, "bfloat16", 3, "x")
+    with Lending(spec, inputs, attributes, "bfloat16", renewable=True) as lending:
+        names = [a.name for a in spec.inputs if a.dtype is None]
+        starts = Starts([inputs[name].numel() for name in names], random.Random(1))
+        start = starts.draw()
+        lending.renew(factors.values, start)
+        for name, stretch in zip(names, starts.stretches(start), strict=True):
+            flat = inputs[name].flatten()
+            mine = renewed(flat, stretch, factors.values, 0, flat.numel())
+            assert same_bits(mine, lending.inputs[name].flatten()), name
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from([1, 37, TABLE - 70_000, TABLE - 3, TABLE - 1, TABLE, TABLE + 5, 134_217_728]),
+                min_size=1, max_size=3), st.integers(0, 2**32))
+def test_no_array_gets_the_same_stretch_twice(sizes, seed):
+    starts = Starts(sizes, random.Random(seed))
+    seen = [[stretch.start for stretch in starts.stretches(starts.draw())] for _ in range(200)]
+    for places, size in zip(zip(*seen, strict=True), sizes, strict=True):
+        assert len(set(places)) == len(places)
+        assert all(0 <= place < TABLE for place in places)
+        assert starts.count in (TABLE, SHORT_TABLE)
+        assert size >= starts.count or max(places) + size <= starts.count
+
+
+def test_a_session_that_asks_for_too_much_is_told_so():
+    starts = Starts([10], random.Random(0))
+    starts._seen[0] |= set(range(40_000))
+    with pytest.raises(InfrastructureError, match="new contents"):
+        starts.draw()
+
+
+def test_bits_are_compared_not_values():
+    zeros = torch.tensor([0.0, torch.nan]), torch.tensor([-0.0, torch.nan])
+    assert not same_bits(*zeros)
+    other_nan = torch.tensor([0x7FC1], dtype=torch.int16).view(torch.bfloat16)
+    assert same_bits(other_nan, torch.tensor([torch.nan], dtype=torch.bfloat16))
