@@ -1,8 +1,8 @@
 """The corpus before the judge: what the static stages let through is really run.
 
-``python -m harness selftest`` takes every kernel through all stages and needs minutes. Here runs what represents it: the
-quick subset, one kernel for every combination of kind, operator, backend and expected refusal, and every fourth of the
-other honest ones up to the smoke stage. What only a device shows needs a device.
+``python -m harness selftest`` takes every kernel through all stages and needs minutes. Here runs what represents it:
+the quick subset, one kernel for every combination of kind, operator, backend and expected refusal, and every fourth
+of the other honest ones up to the smoke stage. What only a device shows needs a device.
 """
 
 from __future__ import annotations

@@ -93,7 +93,14 @@ class Arrays:
 
 
 def find_arrays(candidate: Candidate) -> Arrays:
-    """Propagate from the arguments of `run` through assignments, loops, containers and calls until nothing changes."""
+    """Propagate from the arguments of `run` through assignments, loops, containers and calls until nothing changes;
+    once per candidate."""
+    if candidate.arrays is None:
+        candidate.arrays = _find(candidate)
+    return candidate.arrays
+
+
+def _find(candidate: Candidate) -> Arrays:
     ranks = {argument.name: len(argument.dims) for argument in candidate.spec.arguments}
     arrays = Arrays(candidate, ranks, {name: set() for name in candidate.found.hosts})
     if "run" in arrays.names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from harness.domain.vocabulary import Backend
 from harness.evaluation.source.scopes import Scope, scoped_nodes
@@ -28,6 +28,7 @@ class Candidate:
     prohibited: tuple[str, ...]
     report: Report = field(default_factory=Report)
     parents: dict[int, ast.AST] = field(default_factory=dict)
+    arrays: Any = None  # what arrays.find_arrays found, once it was asked
     _scoped: list[tuple[Context, ast.AST, Scope | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from harness.evaluation.static.memory import check_masks
 from harness.evaluation.static.modules import check_modules
 from harness.evaluation.static.names import check_names
 from harness.evaluation.static.numeric import check_numeric
+from harness.evaluation.static.objects import check_objects
 from harness.evaluation.static.shapes import check_shapes
 from harness.evaluation.static.signature import check_signature
 from harness.evaluation.static.state import check_state
@@ -23,7 +24,7 @@ from harness.evaluation.static.syntax import check_syntax
 from harness.operators.base import OperatorSpec
 
 _CHECKS = (check_modules, check_signature, check_syntax, check_names, check_state, check_launches, check_host_data,
-           check_loops, check_masks, check_numeric, check_shapes)
+           check_objects, check_loops, check_masks, check_numeric, check_shapes)
 
 
 def findings(source: str, spec: OperatorSpec, backend: Backend,
