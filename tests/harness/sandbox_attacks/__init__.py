@@ -1,0 +1,1 @@
+"""Attacks on the sandbox as data: what each does, which cheats of which group it stands for, where it may succeed."""

@@ -1,0 +1,102 @@
+"""What candidates could leave behind on this machine, counted before and after: processes, folders, memory, files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from harness.evaluation.sandbox.client import PREFIX
+
+PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A snapshot. ``processes`` are those below the server and those that run as some candidate's user; ``memory`` are
+    shared memory, semaphores and queues of the machine; ``descriptors`` and ``threads`` are the judge's."""
+
+    processes: frozenset[int]
+    folders: frozenset[str]
+    shared: frozenset[str]
+    memory: tuple[str, ...]
+    mounts: int
+    descriptors: tuple[str, ...]
+    threads: int
+
+
+def below(ancestor: int) -> frozenset[int]:
+    """Every living process below ``ancestor``."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            with contextlib.suppress(OSError):
+                words = (path / "stat").read_bytes().rpartition(b")")[2].split()
+                if words[0] not in (b"Z", b"X"):
+                    parents[int(path.name)] = int(words[1])
+    found: set[int] = {ancestor}
+    while True:
+        grown = found | {pid for pid, parent in parents.items() if parent in found}
+        if grown == found:
+            return frozenset(found - {ancestor})
+        found = grown
+
+
+def _strangers() -> frozenset[int]:
+    """Processes of users that only candidates have."""
+    from harness.evaluation.sandbox.users import FIRST, PER_SERVER, SERVERS
+
+    found = set()
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            with contextlib.suppress(OSError):
+                if FIRST <= path.stat().st_uid < FIRST + PER_SERVER * SERVERS:
+                    found.add(int(path.name))
+    return frozenset(found)
+
+
+def _names(folder: str, pattern: str) -> frozenset[str]:
+    with contextlib.suppress(OSError):
+        return frozenset(str(path) for path in Path(folder).glob(pattern))
+    return frozenset()
+
+
+def _descriptors() -> tuple[str, ...]:
+    found = []
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.append(str(path.readlink()).partition(":")[0])
+    return tuple(sorted(found))
+
+
+def trace(server: int) -> Trace:
+    """Take a snapshot around the warm server ``server``."""
+    temporary = tempfile.gettempdir()
+    own = f"{PREFIX}{os.getpid()}-*"
+    tables = [Path("/proc/sysvipc", name) for name in ("shm", "sem", "msg")]
+    return Trace(
+        processes=below(server) | {pid for pid in _strangers() if pid in below(os.getpid())},
+        folders=_names(temporary, own) | _names(temporary, f"{own}/candidate-*") | _names(temporary, "*attack*"),
+        shared=_names("/dev/shm", "*attack*"),
+        memory=tuple(table.read_text() for table in tables if table.exists()),
+        mounts=len(Path("/proc/self/mountinfo").read_text().splitlines()),
+        descriptors=_descriptors(),
+        threads=len(list(Path("/proc/self/task").iterdir())),
+    )
+
+
+@contextlib.contextmanager
+def nothing_left(server: int) -> Iterator[None]:
+    """Whatever happens inside, afterwards the machine is as before; processes get a moment to end."""
+    before = trace(server)
+    yield
+    deadline = time.monotonic() + PATIENCE_S
+    while (after := trace(server)) != before and time.monotonic() < deadline:
+        os.sched_yield()
+    differences = {name: (value, asdict(after)[name]) for name, value in asdict(before).items()
+                   if value != asdict(after)[name]}
+    assert not differences, differences
