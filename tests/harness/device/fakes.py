@@ -152,7 +152,7 @@ class FakeDevice:
                 raise PlanRefused("arguments", f"'{item.name}' is not the one of the recording")
             assert item.offset % 512 == buffer.offset % 512
         steps = [step["launch"] for step in plan.steps if "launch" in step]
-        self.attributes, self.launches = dict(steps[0]["constants"]), len(steps)
+        self.attributes, self.launches = self.attributes_of(plan), len(steps)
         inputs: Tensors = {}
         outputs: Tensors = {}
         for item in lent:
@@ -162,6 +162,10 @@ class FakeDevice:
         self.behaviour(self, inputs, outputs, drop)
         changed = [name for name, values in inputs.items() if not same_bits(values, before[name])]
         return CallOutcome(tuple(changed), 1e-3)
+
+    def attributes_of(self, plan: LaunchPlan) -> dict[str, float]:
+        """The attributes of the recorded call, which invented plans carry as constants."""
+        return dict(next(step["launch"] for step in plan.steps if "launch" in step)["constants"])
 
     def round(self, request: RoundRequest, *, timeout_s: float = 30.0) -> RoundResult:
         """This device has no clock."""
