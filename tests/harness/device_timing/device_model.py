@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import torch
 
 from harness.backends.triton.launcher.client import DeviceFault, PlanRefused
@@ -135,9 +136,10 @@ class ModelDevice:
             raw = bytearray(_read(item.fd, item.nbytes))
             base = torch.frombuffer(raw, dtype=DTYPES[item.dtype], count=count, offset=item.offset)
             if item.name in request.renewed:
-                start %= len(table) - count + 1 if len(table) > count else len(table)
-                index = [(start + place) % len(table) for place in range(count)]
-                base = (base.float() * table[torch.tensor(index)]).to(base.dtype)
+                many = request.factor_count
+                start %= many - count + 1 if many > count else many
+                index = numpy.fromiter((place % many for place in range(start, start + count)), numpy.int64, count)
+                base = (base.float() * table[torch.from_numpy(index)]).to(base.dtype)
                 start += count
             arrays[item.name] = base.view(item.shape)
         return arrays

@@ -16,6 +16,7 @@ from harness.backends.triton.check import PlanForged
 from harness.backends.triton.compiler.binaries import binaries_of
 from harness.backends.triton.compiler.compiled import CompileFailed
 from harness.backends.triton.compiler.process import CompilerProcess, compiler_for
+from harness.backends.triton.derive import matching
 from harness.backends.triton.launcher.client import Device
 from harness.backends.triton.stages import planned_shapes
 from harness.backends.triton.targets import find_target
@@ -104,7 +105,7 @@ def _candidate(run: Run, points: Sequence[ShapePoint]) -> Kernel:
 
 
 def opponent(run: Run, side: str, text: str, points: Sequence[ShapePoint]) -> Kernel:
-    """An opposing kernel, recorded in a sandbox and compiled afresh, as the candidate was.
+    """An opposing kernel, recorded in a sandbox, derived from its file and compiled afresh, as the candidate was.
 
     Raises:
         InfrastructureError: it fails, although it passed when it was judged itself.
@@ -116,10 +117,11 @@ def opponent(run: Run, side: str, text: str, points: Sequence[ShapePoint]) -> Ke
         plans = planning.record_plans(worker, text, run.spec.arguments, points, run.workload.dtypes[Backend.TRITON],
                                       target, defaults)
         _ensure_runnable(side, plans)
+        matching.prove(run.open_workers("triton-derive"), text, plans, target, deadline_s=_patience(run))
         began = time.perf_counter()
         rows = binaries_of(plans, CompilerProcess(target), deadline_s=_patience(run))
         seconds = time.perf_counter() - began
-    except (CandidateFault, PlanForged, CompileFailed) as fault:
+    except (CandidateFault, PlanForged, CompileFailed, matching.IrForeign) as fault:
         raise unusable(side, str(fault)) from fault
     finally:
         worker.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +13,18 @@ from harness.hardware.nvml import Reading, strangers
 
 CLOCK_SPREAD = 0.02
 """Mean multiprocessor clocks of two sides may differ by this share."""
-LEAST_LOOKS = 2
+CLOCK_CERTAINTY = 4.0
+"""And by this many standard errors: a clock read around a short call is read coarsely."""
+LEAST_LOOKS = 3
 """Samples of a side's clock that its mean takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Mean multiprocessor clock while a side ran, and the standard error of that mean, both in MHz."""
+
+    mean: float
+    error: float
 
 
 def disturbance(before: Reading | None, after: Reading | None, sweeps: Sequence[Sweep],
@@ -21,22 +33,24 @@ def disturbance(before: Reading | None, after: Reading | None, sweeps: Sequence[
     slowed = sorted({name for reading in (before, after) if reading is not None for name in reading.slowed})
     if slowed:
         return f"the device reported {', '.join(slowed)}"
-    means = side_clocks(sweeps, mhz)
-    if len(means) > 1:
-        (slow, least), (fast, most) = (pick(means.items(), key=lambda item: item[1]) for pick in (min, max))
-        if most > (1 + CLOCK_SPREAD) * least:
-            return (f"the clock stood at {most:.0f} MHz while the {fast} kernel ran and at {least:.0f} MHz while the "
-                    f"{slow} kernel ran")
+    clocks = sorted(side_clocks(sweeps, mhz).items(), key=lambda item: item[1].mean)
+    if len(clocks) > 1:
+        (slow, least), (fast, most) = clocks[0], clocks[-1]
+        apart = most.mean - least.mean
+        if apart > CLOCK_SPREAD * least.mean and apart > CLOCK_CERTAINTY * math.hypot(most.error, least.error):
+            return (f"the clock stood at {most.mean:.0f} MHz while the {fast} kernel ran and at {least.mean:.0f} MHz "
+                    f"while the {slow} kernel ran")
     return ""
 
 
-def side_clocks(sweeps: Sequence[Sweep], mhz: Sequence[float | None]) -> dict[str, float]:
-    """Mean clock per side, MHz, of the sides that were looked at often enough."""
+def side_clocks(sweeps: Sequence[Sweep], mhz: Sequence[float | None]) -> dict[str, Clock]:
+    """The clock of every side that was looked at often enough. ``mhz`` is the clock of each sweep's first side."""
     seen: dict[str, list[float]] = {}
     for sweep, clock in zip(sweeps, mhz, strict=True):
         if clock is not None:
             seen.setdefault(sweep.order[0], []).append(clock)
-    return {side: sum(clocks) / len(clocks) for side, clocks in seen.items() if len(clocks) >= LEAST_LOOKS}
+    return {side: Clock(statistics.fmean(looks), statistics.stdev(looks) / math.sqrt(len(looks)))
+            for side, looks in seen.items() if len(looks) >= LEAST_LOOKS}
 
 
 @dataclass
