@@ -79,6 +79,7 @@ def evaluate_fully(
     run = _start(request, progress or _silent)
     clocks: dict[str, float] = {}
     refused = _stages(run, clocks, until)
+    run.settle()
     samples = run.samples if refused is None else None
     blob = None if samples is None else "blob:" + digest_bytes(canonical_json(to_document(samples)))
     return Evaluation(verdict=verdict_of(run, refused, clocks, blob), samples=samples)
@@ -125,6 +126,8 @@ def _stages(run: Run, clocks: dict[str, float], until: Stage | None) -> Refused 
         run.stage = stage
         if run.remaining_s <= 0:
             return _too_late(run)
+        if stage is Stage.BENCHMARK:
+            run.settle()
         run.progress(stage, 0, 0, "")
         began = time.monotonic()
         refused = _one(run, table[stage])

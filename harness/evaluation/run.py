@@ -59,6 +59,7 @@ class Run:
     step_tier: TierResult | None = None
     params: dict[str, Any] = field(default_factory=dict)
     notes: list[Reason] = field(default_factory=list)
+    aside: list[Callable[[], None]] = field(default_factory=list)  # ends work beside the verdict path; see ``settle``
     correctness: Correctness = Correctness()
     resources: Resources = Resources()
     plans: list[LaunchPlan] = field(default_factory=list)
@@ -96,6 +97,11 @@ class Run:
     def remaining_s(self) -> float:
         """Seconds left until the deadline; negative when it has passed."""
         return self.deadline - time.monotonic()
+
+    def settle(self) -> None:
+        """End what runs beside the verdict path: before the clock starts, and before the verdict is written."""
+        while self.aside:
+            self.aside.pop()()
 
     def ensure_time(self) -> None:
         """Between two calls of the candidate: a kernel that is slow everywhere must not hold the evaluator.
