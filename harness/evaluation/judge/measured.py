@@ -11,7 +11,7 @@ from harness.domain.vocabulary import Backend
 from harness.evaluation.judge.inputs import all_attributes
 from harness.evaluation.judge.large import make_large_inputs
 from harness.evaluation.judge.lending import Collected, Lending
-from harness.evaluation.judge.nulling import null_launches
+from harness.evaluation.judge.nulling import call_nulled, judge_nulled
 from harness.evaluation.judge.oracle import InvalidReference
 from harness.evaluation.judge.rows import RowsChecked, check_rows
 from harness.evaluation.judge.seeds import generator
@@ -31,6 +31,8 @@ def judge_measured(run: Run, session: Session) -> None:
     """
     worker = cast(PlanReplayer, session.worker)
     points = sorted(planned_shapes(run), key=lambda point: _bytes(run, point))
+    if not points:
+        return
     dtype = run.workload.dtypes[Backend.TRITON]
     worker.prepare([Announced(p.dims, all_attributes(run.spec, p.attributes), dtype) for p in points])
     with ExitStack() as stack:
@@ -38,18 +40,17 @@ def judge_measured(run: Run, session: Session) -> None:
         for done, point in enumerate(points):
             run.progress(run.stage, done, len(points), f"contents of measured {point.label}")
             lendings.append(stack.enter_context(_lend(run, point, dtype)))
+        nulled, names = call_nulled(run, worker, lendings[0]), worker.launches(lendings[0].lent, lendings[0].attributes)
         for lending in lendings:
             run.ensure_time()
             worker.call(lending.lent, lending.attributes)
-        left = [(lending.broken_guards(run.stage, _name(point)), lending.collect())
-                for point, lending in zip(points, lendings, strict=True)]
-        if points:
-            null_launches(run, worker, lendings[0], points[0].dims, _name(points[0]))
         worker.rest()
-        for point, lending, (broken, collected) in zip(points, lendings, left, strict=True):
+        for point, lending in zip(points, lendings, strict=True):
+            broken = lending.broken_guards(run.stage, _name(point))
             if broken:
                 raise Refused(broken[0][0], *(reason for _, reason in broken))
-            _judge(run, point, lending, collected)
+            _judge(run, point, lending, lending.collect())
+        judge_nulled(run, names, nulled, lendings[0], points[0].dims, _name(points[0]))
 
 
 def _bytes(run: Run, point: ShapePoint) -> int:

@@ -10,9 +10,13 @@ do not need are common. A launch whose absence makes another one fail on the dev
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import torch
+
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Outcome
-from harness.evaluation.judge.lending import Lending
+from harness.evaluation.judge.lending import Collected, Lending
 from harness.evaluation.judge.rows import check_rows
 from harness.evaluation.judge.seeds import generator
 from harness.evaluation.ports import CandidateFault, PlanReplayer
@@ -24,14 +28,28 @@ MOST = 8
 """Launches tried of one plan; those of a longer one are drawn from the secret seed."""
 
 
-def null_launches(run: Run, worker: PlanReplayer, lending: Lending, dims: Dims, case: str) -> None:
-    """Leave out launches of the call on ``lending`` one by one. Notes are added to ``run.notes``.
+@dataclass(frozen=True, slots=True)
+class Nulled:
+    """What a call left without launch ``number``; ``None`` where it did not end well."""
+
+    number: int
+    collected: Collected | None
+
+
+def call_nulled(run: Run, worker: PlanReplayer, lending: Lending) -> list[Nulled]:
+    """Run the call on ``lending`` once per launch, without it. The outputs hold fresh poison afterwards."""
+    names = worker.launches(lending.lent, lending.attributes)
+    return [Nulled(number, _left_without(run, worker, lending, number)) for number in _tried(run, len(names))]
+
+
+def judge_nulled(run: Run, names: tuple[str, ...], nulled: list[Nulled], lending: Lending, dims: Dims,
+                 case: str) -> None:
+    """Which launches (``names`` are all of the plan) the answer did not need. Notes are added to ``run.notes``.
 
     Raises:
-        Refused: the only launch of the plan is not needed for the answer.
+        Refused: the only launch of the plan is not needed.
     """
-    names = worker.launches(lending.lent, lending.attributes)
-    idle = [number for number in _tried(run, len(names)) if _right_without(run, worker, lending, dims, case, number)]
+    idle = [one.number for one in nulled if one.collected is not None and _right(run, one, lending, dims, case)]
     if not idle:
         return
     if len(names) == 1:
@@ -51,25 +69,28 @@ def null_launches(run: Run, worker: PlanReplayer, lending: Lending, dims: Dims, 
 def _tried(run: Run, launches: int) -> list[int]:
     if launches <= MOST:
         return list(range(launches))
-    import torch
-
     assert run.seed is not None
     return sorted(torch.randperm(launches, generator=generator(run.seed, "nulling"))[:MOST].tolist())
 
 
-def _right_without(run: Run, worker: PlanReplayer, lending: Lending, dims: Dims, case: str, number: int) -> bool:
+def _left_without(run: Run, worker: PlanReplayer, lending: Lending, number: int) -> Collected | None:
     run.ensure_time()
-    lending.poison()
     try:
         worker.call_without(lending.lent, lending.attributes, number)
+        return None if lending.broken_guards(run.stage) else lending.collect()
     except CandidateFault:
-        return False
-    if lending.broken_guards(run.stage, case):
-        return False
-    assert run.seed is not None
+        return None
+    finally:
+        lending.poison()
+
+
+def _right(run: Run, one: Nulled, lending: Lending, dims: Dims, case: str) -> bool:
+    assert run.seed is not None and one.collected is not None
+    if any(bool(untouched.any()) for untouched in one.collected.untouched.values()):
+        return False  # whatever the oracle says of the rows it looks at, something was not computed
     override = run.request.goal.limits.tolerance
     checked = check_rows(
-        run.spec, dims, lending.inputs, lending.attributes, lending.dtype, lending.collect(),
-        generator(run.seed, "nulled rows", case, number), run.stage, case, override.relative if override else None,
+        run.spec, dims, lending.inputs, lending.attributes, lending.dtype, one.collected,
+        generator(run.seed, "nulled rows", case, one.number), run.stage, case, override.relative if override else None,
     )
     return not checked.faults

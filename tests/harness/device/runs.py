@@ -16,8 +16,8 @@ from tests.harness.device.fakes import Behaviour, FakeHost, FakePlanners, binari
 from tests.harness.judge.evaluations import make_run
 
 SMALL = {
-    "rms_norm": {"rows": 600, "cols": 96},
-    "softmax": {"rows": 600, "cols": 96},
+    "rms_norm": {"rows": 3000, "cols": 96},
+    "softmax": {"rows": 3000, "cols": 96},
     "decode_attention": {"batch": 5, "q_heads": 4, "kv_heads": 2, "dim": 16, "max_seq": 40},
 }
 
