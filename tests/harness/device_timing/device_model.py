@@ -10,6 +10,7 @@ import math
 import mmap
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
@@ -61,17 +62,19 @@ class Model:
 class ModelDevice:
     """Implements ``launcher.client.Device``."""
 
-    def __init__(self, spec: Any, model: Model, seed: int = 1) -> None:
-        self.info, self.model = INFO, model
+    def __init__(self, spec: Any, model: Model, seed: int = 1,
+                 name_of: Callable[[LaunchPlan], str] = lambda recorded: recorded.compiler) -> None:
+        self.info, self.model, self._name_of = INFO, model, name_of
         self._spec, self._random = spec, random.Random(seed)
         self._kernels: list[str] = []
         self.requests: list[RoundRequest] = []
         self.asked: Counter[str] = Counter()
 
     def load(self, plan: LaunchPlan, binaries: Any) -> int:
-        if plan.compiler in self.model.refused:
-            raise PlanRefused(self.model.refused[plan.compiler], "it cannot run")
-        self._kernels.append(plan.compiler)
+        name = self._name_of(plan)
+        if name in self.model.refused:
+            raise PlanRefused(self.model.refused[name], "it cannot run")
+        self._kernels.append(name)
         return len(self._kernels) - 1
 
     def round(self, request: RoundRequest, *, timeout_s: float = 30.0) -> RoundResult:

@@ -149,10 +149,12 @@ class Session:
     def _slope_wanted(self, label: str, log: ShapeLog, sides: Sequence[str]) -> float | None:
         """The expected time of a call where slopes are still wanted: in the first round, and as long as one of them
         disagrees with the events."""
-        if not log.rounds:
-            return self._shapes[label].expected_us
-        good = all(side in log.slopes and not too_fast(log.us(side), log.slopes[side]) for side in sides)
-        return None if good else self._shapes[label].expected_us
+        good = bool(log.rounds) and all(
+            side in log.slopes and not too_fast(log.us(side), log.slopes[side]) for side in sides)
+        expected = self._shapes[label].expected_us
+        if expected is None and log.rounds:
+            expected = max(log.us(side) for side in sides)
+        return None if good else expected
 
     def _ask(self, label: str, pairs: int, slope: float | None, sides: Sequence[str]
              ) -> tuple[RoundRequest, RoundResult]:
