@@ -145,7 +145,8 @@ def _one(run: Run, dotted: str) -> Refused | None:
         return refused
     except CandidateFault as fault:
         known = fault.fault
-        return Refused(known.outcome, Reason(code=known.code, stage=run.stage, text=known.text, line=known.line))
+        reason = Reason(code=known.code, stage=run.stage, text=known.text, line=known.line, case=known.case)
+        return Refused(known.outcome, reason)
     except (InfrastructureError, OSError, MemoryError) as error:
         return _broken(run, error)
     except Exception as error:  # noqa: BLE001 - a bug in the evaluator is never charged to a candidate

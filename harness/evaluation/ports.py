@@ -30,12 +30,14 @@ class Lent:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What went wrong in a worker, already classified: outcome, sentence, candidate line."""
+    """What went wrong in a worker, already classified: outcome, sentence, candidate line, and the case that was called
+    where the judge knows it."""
 
     outcome: Outcome
     code: str
     text: str
     line: int | None = None
+    case: str | None = None
 
 
 class CandidateFault(Exception):

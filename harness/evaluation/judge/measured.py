@@ -15,7 +15,7 @@ from harness.evaluation.judge.nulling import call_nulled, judge_nulled
 from harness.evaluation.judge.oracle import InvalidReference
 from harness.evaluation.judge.rows import RowsChecked, check_rows
 from harness.evaluation.judge.seeds import generator
-from harness.evaluation.judge.session import Session, invalid
+from harness.evaluation.judge.session import Session, call_case, invalid
 from harness.evaluation.ports import Announced, PlanReplayer
 from harness.evaluation.run import Refused, Run
 from harness.operators.base import ShapePoint
@@ -41,9 +41,9 @@ def judge_measured(run: Run, session: Session) -> None:
             run.progress(run.stage, done, len(points), f"contents of measured {point.label}")
             lendings.append(stack.enter_context(_lend(run, point, dtype)))
         nulled, names = call_nulled(run, worker, lendings[0]), worker.launches(lendings[0].lent, lendings[0].attributes)
-        for lending in lendings:
+        for point, lending in zip(points, lendings, strict=True):
             run.ensure_time()
-            worker.call(lending.lent, lending.attributes)
+            call_case(worker, lending, _name(point))
         worker.rest()
         for point, lending in zip(points, lendings, strict=True):
             broken = lending.broken_guards(run.stage, _name(point))

@@ -17,7 +17,7 @@ from harness.evaluation.judge.inputs import all_attributes, make_inputs
 from harness.evaluation.judge.lending import Collected, Lending
 from harness.evaluation.judge.oracle import Expected, InvalidReference, expect
 from harness.evaluation.judge.seeds import draw_seed
-from harness.evaluation.ports import Announced, PlanReplayer, Worker
+from harness.evaluation.ports import Announced, CallReport, CandidateFault, PlanReplayer, Worker
 from harness.evaluation.run import Place, Refused, Run
 from harness.operators.base import Dims
 from harness.operators.implementation import Tensors
@@ -107,7 +107,7 @@ class Session:
         self._run.ensure_time()
         answers = self.answer(problem)
         with self.lend(problem) as lending:
-            report = (worker or self.worker).call(lending.lent, problem.attributes)
+            report = call_case(worker or self.worker, lending, problem.name)
             return replace(check(lending, answers, self._run.stage, problem.name), scratch_bytes=report.scratch_bytes)
 
     def outputs(self, problem: Problem) -> Collected:
@@ -117,7 +117,7 @@ class Session:
         """
         self._run.ensure_time()
         with self.lend(problem) as lending:
-            self.worker.call(lending.lent, problem.attributes)
+            call_case(self.worker, lending, problem.name)
             for outcome, reason in lending.broken_guards(self._run.stage, problem.name):
                 raise Refused(outcome, reason)
             return lending.collect()
@@ -129,6 +129,14 @@ class Session:
     def close(self) -> None:
         """Kill the worker; idempotent."""
         self.worker.close()
+
+
+def call_case(worker: Worker, lending: Lending, case: str) -> CallReport:
+    """Call the candidate on ``lending``. Raises ``CandidateFault`` that names ``case``."""
+    try:
+        return worker.call(lending.lent, lending.attributes)
+    except CandidateFault as failed:
+        raise CandidateFault(replace(failed.fault, case=case)) from failed
 
 
 def invalid(run: Run, error: InvalidReference, case: str) -> Refused:

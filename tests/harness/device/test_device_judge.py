@@ -106,6 +106,7 @@ def test_a_wrong_kernel_has_its_outcome(behaviour, outcome: Outcome, code: str, 
     run, host, planners = device_run(monkeypatch, NORM, behaviour)
     found, reason = judged(run)
     assert (found, reason.code) == (outcome, code), reason
+    assert reason.case is not None
     assert all(device.closed for device in host.devices)
     assert all(planner.closed for planner in planners.opened)
 
