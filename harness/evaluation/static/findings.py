@@ -48,7 +48,7 @@ CODES: dict[str, Severity] = {
     # for the reviewer
     "unbounded_loop": BLOCK, "loop_condition": LOOK, "mask_missing": LOOK, "numeric_mode": LOOK,
     "narrow_accumulator": LOOK, "atomics": LOOK, "inline_assembly": LOOK, "shape_branch": NOTE, "shape_refused": LOOK,
-    "shape_only": LOOK, "type_branch": LOOK, "second_opinion": NOTE,
+    "shape_only": LOOK, "type_branch": BLOCK, "second_opinion": NOTE,
     "prohibited": BLOCK,
 }
 """Every code of the static stage with its severity."""

@@ -224,6 +224,7 @@ CASES: list[tuple[Backend, str, str, str]] = [
     (TRITON, "HOST", "y = [str(e) for e in (torch.empty, torch.zeros)]", "attribute_not_allowed"),
     (TRITON, "HOST", "y = f'{run} {_kernel}'", "attribute_not_allowed"),
     (NUMBA, "HOST", "y = str(x.reshape)", "attribute_not_allowed"),
+    (TRITON, "BODY", "y = isinstance(BLOCK, tl.constexpr)", "type_branch"),
     # library compute under other names
     (TRITON, "TOP", "from torch import softmax as helper", "import_not_allowed"),
     (TRITON, "TOP", "from torch.nn.functional import rms_norm", "library_compute"),
@@ -341,7 +342,6 @@ LOOKS: list[tuple[Backend, str, str, str]] = [
     (TRITON, "BODY", "tl.atomic_add(out + offsets, values)", "mask_missing"),
     (TRITON, "BODY", "p = tl.make_block_ptr(x, (cols,), (1,), (0,), (BLOCK,), (0,))\ny = tl.load(p)", "mask_missing"),
     (TRITON, "BODY", "while tl.load(weight) == 0:\n    pass", "loop_condition"),
-    (TRITON, "BODY", "y = isinstance(BLOCK, tl.constexpr)", "type_branch"),
     (TRITON, "BODY", "if cols == 4096:\n    values += 1", "shape_branch"),
     (TRITON, "HOST", "if (rows, cols) == (4096, 4096):\n    rows = 2", "shape_branch"),
     (TRITON, "HOST", "warps = 8 if cols in (4096, 8192) else 4", "shape_branch"),
