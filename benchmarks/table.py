@@ -26,10 +26,11 @@ def print_table(title: str, unit: str, rows: Sequence[tuple[str, Sequence[float]
 def print_machine(*packages: str) -> None:
     """CPU, Python and package versions, so that a figure is never without its machine."""
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
-    print(f"\n{_cpu()}, {platform.system()} {platform.release()}, Python {platform.python_version()}, {versions}")
+    print(f"\n{cpu()}, {platform.system()} {platform.release()}, Python {platform.python_version()}, {versions}")
 
 
-def _cpu() -> str:
+def cpu() -> str:
+    """The processor and its cores, as the system names them."""
     lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown CPU")
     return f"{name}, {os.cpu_count()} cores"
