@@ -182,7 +182,8 @@ def sweep(slots: list[int], starts: list[int], keeps: list[dict[str, Any]]) -> d
             "candidate", "keeps": keeps, "flush": True}
 
 
-def run_round(launcher: Launcher, files: Files, candidate: str, sweeps: list[dict[str, Any]]) -> tuple[Any, Any, bytes]:
+def run_round(launcher: Launcher, files: Files, candidate: str, sweeps: list[dict[str, Any]],
+              renewed: tuple[str, ...] = ("x",)) -> tuple[Any, Any, bytes]:
     """The answer, the factor table and the kept bytes."""
     handles = {}
     for side, name in (("candidate", candidate), ("other", "double")):
@@ -191,7 +192,7 @@ def run_round(launcher: Launcher, files: Files, candidate: str, sweeps: list[dic
     table = np.random.default_rng(1).uniform(0.75, 1, TABLE).astype(np.float32)
     factors, kept = os.memfd_create("factors"), os.memfd_create("kept")
     os.write(factors, table.tobytes())
-    request = {"op": "round", "arrays": ARRAYS, "renewed": ["x"], "factor_count": TABLE, "sides": handles, "slots": 4,
+    request = {"op": "round", "arrays": ARRAYS, "renewed": list(renewed), "factor_count": TABLE, "sides": handles, "slots": 4,
                "spacer": 4096, "sweeps": sweeps}
     answer = launcher.answer(request, [factors, *files.lent, os.dup(kept)])
     data = os.pread(kept, 1 << 20, 0)
@@ -238,6 +239,15 @@ def test_no_kernel_sees_first_contents_factors_kept_outputs_or_the_other_side(la
     for visible in seen:
         assert not visible & secret
         assert sum(bool(visible & blocks) for blocks in scratch.values()) == 1
+
+
+def test_an_input_that_one_side_wrote_to_is_restored_for_the_other(launcher: Launcher, files: Files) -> None:
+    sweeps = [{**sweep([slot], [0], [keep(slot)]), "order": order, "kept_side": "other"}
+              for slot, order in ((0, ["candidate", "other"]), (1, ["other", "candidate"]), (2, ["candidate", "other"]))]
+    _, _, data = run_round(launcher, files, "write_input", sweeps, renewed=())
+    for place in range(3):
+        got = np.frombuffer(data[4 * COUNT * place : 4 * COUNT * (place + 1)], np.float32)
+        assert np.array_equal(got, 2 * files.x)
 
 
 def test_slope_counts_calls_and_the_round_ends(launcher: Launcher, files: Files, cuda: FakeCuda) -> None:

@@ -61,6 +61,7 @@ class Round:
         self._factors = arena.allocate(4 * request["factor_count"])
         _upload(cuda, self._factors.address, fds[0], 0, 4 * request["factor_count"])
         self._bases: dict[str, Block] = {}
+        self._constants: dict[int, Block] = {}
         for number, (array, fd) in enumerate(zip(self._arrays, fds[1:], strict=True)):
             self._load_contents(number, array, fd)
         self._keep = arena.allocate(max(1, sum(rounded(keep["count"], ALIGN) for sweep in request["sweeps"]
@@ -76,13 +77,12 @@ class Round:
         if array["kind"] == "output":
             os.close(fd)
             return
-        count = _bytes(array)
+        block = self._arena.allocate(_bytes(array))
+        _upload(self._cuda, block.address, fd, array["offset"], _bytes(array))
         if array["name"] in self._request["renewed"]:
-            block = self._arena.allocate(count)
             self._bases[array["name"]] = block
-            _upload(self._cuda, block.address, fd, array["offset"], count)
         else:
-            _upload(self._cuda, self._address(number, 0), fd, array["offset"], count)
+            self._constants[number] = block
 
     def _address(self, number: int, slot: int) -> int:
         """Where argument ``number`` of ring slot ``slot`` starts: with the residue that it was lent with."""
@@ -92,7 +92,7 @@ class Round:
     @property
     def _vault(self) -> list[Block]:
         """What no measured kernel may see: first contents, factors and kept outputs."""
-        return [*self._bases.values(), self._factors, self._keep]
+        return [*self._bases.values(), *self._constants.values(), self._factors, self._keep]
 
     def run(self) -> dict[str, Any]:
         """All sweeps; the answer document and the kept bytes."""
@@ -154,9 +154,12 @@ class Round:
             self._cuda.wait(self._stream)
 
     def _prepare(self, sweep: dict[str, Any]) -> None:
-        """New contents of the slots, poison in outputs and in every side's scratch."""
+        """New contents of the slots, poison in outputs and in every side's scratch. Inputs that do not change per call
+        are restored: one side could have written to what the other side reads."""
         self._cuda.wait(self._stream)
         self._arena.show([*self._vault, *(block for side in self._sides.values() for block in side.scratch)])
+        for number, block in self._constants.items():
+            self._copy(self._address(number, 0), block.address, block.nbytes)
         for slot, start in zip(sweep["slots"], sweep["starts"], strict=True):
             for number, array in enumerate(self._arrays):
                 if array["name"] in self._bases:
