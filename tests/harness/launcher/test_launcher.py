@@ -192,8 +192,8 @@ def run_round(launcher: Launcher, files: Files, candidate: str, sweeps: list[dic
     table = np.random.default_rng(1).uniform(0.75, 1, TABLE).astype(np.float32)
     factors, kept = os.memfd_create("factors"), os.memfd_create("kept")
     os.write(factors, table.tobytes())
-    request = {"op": "round", "arrays": ARRAYS, "renewed": list(renewed), "factor_count": TABLE, "sides": handles, "slots": 4,
-               "spacer": 4096, "sweeps": sweeps}
+    request = {"op": "round", "arrays": ARRAYS, "renewed": list(renewed), "factor_count": TABLE, "sides": handles,
+               "slots": 4, "spacer": 4096, "sweeps": sweeps}
     answer = launcher.answer(request, [factors, *files.lent, os.dup(kept)])
     data = os.pread(kept, 1 << 20, 0)
     os.close(kept)
@@ -242,8 +242,9 @@ def test_no_kernel_sees_first_contents_factors_kept_outputs_or_the_other_side(la
 
 
 def test_an_input_that_one_side_wrote_to_is_restored_for_the_other(launcher: Launcher, files: Files) -> None:
+    orders = (["candidate", "other"], ["other", "candidate"], ["candidate", "other"])
     sweeps = [{**sweep([slot], [0], [keep(slot)]), "order": order, "kept_side": "other"}
-              for slot, order in ((0, ["candidate", "other"]), (1, ["other", "candidate"]), (2, ["candidate", "other"]))]
+              for slot, order in enumerate(orders)]
     _, _, data = run_round(launcher, files, "write_input", sweeps, renewed=())
     for place in range(3):
         got = np.frombuffer(data[4 * COUNT * place : 4 * COUNT * (place + 1)], np.float32)
