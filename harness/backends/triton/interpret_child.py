@@ -83,12 +83,13 @@ class InterpretChild:
         return fault("runtime_error", "protocol", f"The child does not know the request '{operation}'.")
 
     def _load(self, request: dict[str, Any]) -> dict[str, Any]:
-        from harness.backends.triton import interpreter
+        from harness.backends.triton import interpreted_loops, interpreter
         from harness.backends.triton.candidate import import_candidate, missing_run
         from harness.backends.triton.targets import find_target
 
         interpreter.install(find_target((request.get("options") or {}).get("target")))
         self._module = import_candidate(request["source"])
+        interpreted_loops.install_in(self._module)
         return missing_run(self._module) or {"ok": True}
 
     def _call(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:

@@ -10,7 +10,8 @@ PARAMS = {"BLOCK": 1024, "num_warps": 4}
 @triton.jit
 def _rms_norm(x, weight, out, x_stride, out_stride, rows, cols, eps, BLOCK: tl.constexpr):
     lanes = tl.arange(0, BLOCK)
-    for row in range(tl.program_id(0).to(tl.int64), rows, tl.num_programs(0)):
+    for number in tl.range(tl.program_id(0), rows, tl.num_programs(0)):
+        row = number.to(tl.int64)
         squares = tl.zeros([BLOCK], tl.float32)
         for start in range(0, cols, BLOCK):
             offsets = start + lanes

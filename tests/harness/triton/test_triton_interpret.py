@@ -163,3 +163,27 @@ def test_a_file_without_run_is_named():
     with pytest.raises(CandidateFault) as caught, loaded("x = 1\n"):
         pass
     assert caught.value.fault.code == "run_missing"
+
+
+@pytest.mark.parametrize("loop", ["range", "tl.range", "tl.static_range"])
+def test_a_loop_index_has_the_methods_of_a_compiled_one(loop: str) -> None:
+    source = (
+        HEAD
+        + f"""
+@triton.jit
+def _count(out, N: tl.constexpr):
+    for index in {loop}(0, N):
+        wide = index.to(tl.int64) * 2
+        tl.store(out + wide, (wide + index % 2).to(tl.float32))
+
+def run(x, out):
+    assert len(range(3)) == 3 and list(range(4))[::2] == [0, 2] and range(5)[-1] == 4
+    _count[(1,)](out, N=x.shape[0])
+"""
+    )
+    x, _ = lend("x", "input", torch.float32, (4,))
+    out, out_here = lend("out", "output", torch.float32, (8,))
+    out_here.zero_()
+    with loaded(source) as worker:
+        worker.call([x, out], {})
+    assert out_here.tolist() == [0.0, 0.0, 3.0, 0.0, 4.0, 0.0, 7.0, 0.0]
