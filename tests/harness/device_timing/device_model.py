@@ -10,7 +10,7 @@ import math
 import mmap
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
@@ -29,12 +29,14 @@ from harness.evaluation.timing.device.contents import Factors
 from harness.evaluation.timing.device.session import Kernel
 from harness.evaluation.timing.device.shape import prepare
 from harness.evaluation.timing.stages import line_up_of
+from harness.hardware.nvml import Reading
 from harness.operators.implementation import load_implementation
 from harness.operators.registry import get
 
 L2 = 1 << 20
 INFO = DeviceInfo(name="NVIDIA H200", driver="13.0", capability=90, multiprocessors=132, l2_bytes=L2,
                   memory_bytes=1 << 32, shared_optin=232_448, uuid="GPU-00000000-0000-0000-0000-000000000000")
+CALM = Reading(sm_mhz=1980, memory_mhz=3201, power_w=300.0, celsius=40, reasons=0, processes=())
 
 
 @dataclass
@@ -175,9 +177,10 @@ def plan(kernel: str) -> LaunchPlan:
 
 
 def run_of(sources: dict[str, str], model: Model, *, points: Any, operator: str = "softmax", limits: Any = None,
-           seed: int = 1, regimes: tuple[str, ...] | None = None) -> Any:
+           seed: int = 1, looks: Sequence[Reading | None] = (CALM,)) -> Any:
     """A run whose plan stage is over: ``sources`` are the texts of candidate and opponents by role; every text is the
-    name of a kernel of the model. Recording and compiling are left out, everything behind them is real."""
+    name of a kernel of the model. Recording and compiling are left out, everything behind them is real. ``looks`` are
+    what the card's telemetry reads, the last one for ever."""
     from harness.domain.digest import digest_bytes
     from harness.domain.goal import Limits
     from harness.domain.request import Opponent
@@ -195,12 +198,14 @@ def run_of(sources: dict[str, str], model: Model, *, points: Any, operator: str 
     run.open_device = lambda *_, **__: device
     draw = random.Random(seed)
     dtype = run.workload.dtypes[Backend.TRITON]
-    shapes = prepare(spec, points, dtype=dtype, regimes=regimes or run.workload.regimes, seed=run.seed, source=draw,
+    shapes = prepare(spec, points, dtype=dtype, regimes=run.workload.regimes, seed=run.seed, source=draw,
                      stage="clock")
     line_up = line_up_of(run)
     kernels = {side: Kernel({point.label: (plan(text), ()) for point in points}, 0.5)
                for side, text in line_up.sources.items()}
-    run.bench = Bench(line_up, kernels, shapes, Factors(run.seed, "clock"), draw)
+    seen = list(looks)
+    run.bench = Bench(line_up, kernels, shapes, Factors(run.seed, "clock"), draw,
+                      look=lambda uuid: seen.pop(0) if len(seen) > 1 else seen[0], pause=lambda seconds: None)
     device.with_attributes(next(iter(shapes.values())).attributes)
     return SimpleNamespace(run=run, device=device, shapes=shapes)
 

@@ -69,8 +69,9 @@ def test_no_array_gets_the_same_stretch_twice(sizes, seed):
 
 
 def test_a_session_that_asks_for_too_much_is_told_so():
-    starts = Starts([10], random.Random(0))
-    starts._seen[0] |= set(range(40_000))
+    starts = Starts([TABLE - 70_000], random.Random(0))
+    drawn = [starts.draw() for _ in range(starts.most)]
+    assert len(set(drawn)) == starts.most > 30_000
     with pytest.raises(InfrastructureError, match="new contents"):
         starts.draw()
 

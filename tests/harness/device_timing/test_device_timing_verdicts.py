@@ -8,28 +8,20 @@ from harness.domain.errors import InfrastructureError
 from harness.domain.goal import Limits
 from harness.domain.vocabulary import Comparison, Evidence, Outcome
 from harness.evaluation.ports import CandidateFault
-from harness.evaluation.timing.device import session as sessions
 from harness.evaluation.timing.device.shape import CACHES, LEAST_SLOTS
-from harness.hardware import nvml
 from harness.hardware.nvml import Reading
 from harness.operators.base import ShapePoint
-from tests.harness.device_timing.device_model import L2, Model, timed
+from tests.harness.device_timing.device_model import CALM, L2, Model, timed
 
 POINTS = (ShapePoint("48x257", {"rows": 48, "cols": 257}, 0.6), ShapePoint("7x4099", {"rows": 7, "cols": 4099}, 0.4))
 PAIR = {"candidate": "mine", "baseline": "other"}
-CALM = Reading(sm_mhz=1980, memory_mhz=3201, power_w=300.0, celsius=40, reasons=0, processes=())
 
 
 @pytest.fixture(autouse=True)
 def quiet_host(tmp_path, monkeypatch):
-    """Roofs and locks of this test alone, and a card that reads calm; a test may replace what ``looks`` holds."""
+    """Roofs and locks of this test alone."""
     monkeypatch.setenv("KERNELOPT_VAR", str(tmp_path / "var"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    looks = [CALM]
-    monkeypatch.setattr(nvml, "read", lambda uuid: looks.pop(0) if len(looks) > 1 else looks[0])
-    monkeypatch.setattr(sessions.Session.__init__, "__kwdefaults__",
-                        {**sessions.Session.__init__.__kwdefaults__, "look": lambda uuid: nvml.read(uuid)})
-    return looks
 
 
 def model(mine, other, **more):
@@ -160,15 +152,14 @@ def test_events_that_the_judges_clock_cannot_account_for_are_only_claimed():
     assert found.run.clocks["slopes"]["48x257"]["candidate"]["judge_us"] == pytest.approx(75.0, rel=0.05)
 
 
-def test_throttled_rounds_are_measured_again_and_noted_where_that_does_not_help(quiet_host):
+def test_throttled_rounds_are_measured_again_and_noted_where_that_does_not_help():
     hot = Reading(1410, 3201, 700.0, 88, 0x40, ())
-    quiet_host[:] = [CALM] * 4 + [CALM, hot, CALM]
-    found = timed(PAIR, model(88.0, 100.0), points=POINTS)
+    looks = [CALM] * 5 + [hot] * 3 + [CALM]  # hot after a round, and for two more looks
+    found = timed(PAIR, model(88.0, 100.0), points=POINTS, looks=looks)
     assert not found.run.notes and found.run.clocks["gpu"]["rounds_repeated"] == 1
     assert found.run.clocks["gpu"]["celsius"] == [40, 88] and found.run.clocks["gpu"]["event_reasons"] == "0x40"
     assert found.run.timing.rounds == 5
-    quiet_host[:] = [hot]
-    found = timed(PAIR, model(88.0, 100.0), points=POINTS)
+    found = timed(PAIR, model(88.0, 100.0), points=POINTS, looks=[hot])
     note = next(note for note in found.run.notes if note.code == "noisy_machine")
     assert "hardware thermal slowdown" in note.text and found.run.clocks["gpu"]["rounds_repeated"] == 3
     assert any(found.run.samples.shapes[0].disturbed)
@@ -180,16 +171,15 @@ def test_sides_that_ran_at_different_clocks_are_measured_again():
     assert "MHz" in note.text and found.run.clocks["gpu"]["rounds_repeated"] == 3
 
 
-def test_power_cap_and_company_are_noted_and_repeat_nothing(quiet_host):
-    quiet_host[:] = [Reading(1755, 3201, 700.0, 60, 0x4, (1, 99_999_998, 99_999_999))]
-    found = timed(PAIR, model(88.0, 100.0), points=POINTS)
+def test_power_cap_and_company_are_noted_and_repeat_nothing():
+    looks = [Reading(1755, 3201, 700.0, 60, 0x4, (1, 99_999_998, 99_999_999))]
+    found = timed(PAIR, model(88.0, 100.0), points=POINTS, looks=looks)
     assert {note.code for note in found.run.notes} == {"power_capped", "device_shared"}
     assert found.run.clocks["gpu"]["rounds_repeated"] == 0 and found.run.comparison is Comparison.FASTER
 
 
-def test_a_host_without_telemetry_still_times(quiet_host):
-    quiet_host[:] = [None]
-    found = timed(PAIR, model(88.0, 100.0), points=POINTS)
+def test_a_host_without_telemetry_still_times():
+    found = timed(PAIR, model(88.0, 100.0), points=POINTS, looks=[None])
     assert found.run.comparison is Comparison.FASTER and found.run.clocks["gpu"]["sm_mhz"] is None
 
 

@@ -6,7 +6,7 @@ import random
 import secrets
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +31,7 @@ from harness.evaluation.timing.device.session import Kernel, Session
 from harness.evaluation.timing.device.shape import Shape, prepare
 from harness.evaluation.timing.sides import CANDIDATE
 from harness.evaluation.timing.stages import LineUp, line_up_of
+from harness.hardware import nvml
 from harness.operators.base import ShapePoint
 
 COMPILE_S = 60.0
@@ -45,11 +46,13 @@ class Bench:
     shapes: dict[str, Shape]
     factors: Factors
     source: random.Random
+    look: Callable[[str], nvml.Reading | None] = nvml.read
+    pause: Callable[[float], None] = time.sleep
 
     def session(self, run: Run, device: Device, stage: Stage) -> Session:
         """A session for one stage."""
         return Session(device, self.shapes, self.factors, stage=stage, source=self.source,
-                       ensure_time=run.ensure_time)
+                       ensure_time=run.ensure_time, look=self.look, pause=self.pause)
 
     def close(self) -> None:
         """Give the memory back; idempotent."""

@@ -67,6 +67,8 @@ class Starts:
         self.sizes, self._random = tuple(sizes), source
         self.count = SHORT_TABLE if any(TABLE - SPARE < size < TABLE for size in sizes) else TABLE
         self._seen: list[set[int]] = [set() for _ in sizes]
+        places = [self.count - size + 1 if self.count > size else self.count for size in sizes]
+        self.most = min(places, default=self.count) // 2  # beyond it, drawing what is new would take long
 
     def draw(self) -> int:
         """A start that gives every array new contents.
@@ -74,7 +76,7 @@ class Starts:
         Raises:
             InfrastructureError: after far more draws than a session asks for.
         """
-        if self._seen and len(self._seen[0]) > SPARE // 2:
+        if self._seen and len(self._seen[0]) >= self.most:
             raise InfrastructureError("A timing session asked for more new contents than its factors can give.")
         while True:
             start = self._random.randrange(self.count)

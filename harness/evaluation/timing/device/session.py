@@ -38,6 +38,8 @@ from harness.operators.base import OperatorSpec, ShapePoint, Workload
 ROUND_S = 60.0
 """The longest that one launcher round may take, seconds."""
 ESTIMATE_PAIRS = 3
+COOL_S, COOL_LOOKS = 1.0, 20
+"""The longest that a slowed device is waited for before a round, seconds, and the looks at it meanwhile."""
 
 Call = tuple[LaunchPlan, Sequence[Binary]]
 """What runs for one shape: a plan and one binary per launch."""
@@ -73,14 +75,17 @@ class Session:
 
     def __init__(self, device: Device, shapes: Mapping[str, Shape], factors: Factors, *, stage: Stage,
                  source: random.Random, ensure_time: Callable[[], None] = lambda: None,
-                 look: Callable[[str], nvml.Reading | None] = nvml.read) -> None:
-        """``ensure_time`` raises once the evaluation's deadline has passed; ``look`` reads the device's state."""
+                 look: Callable[[str], nvml.Reading | None] = nvml.read,
+                 pause: Callable[[float], None] = time.sleep) -> None:
+        """``ensure_time`` raises once the evaluation's deadline has passed; ``look`` reads the device's state, and
+        ``pause`` lets it cool down for so many seconds."""
         self._device, self._shapes, self._factors, self._stage = device, shapes, factors, stage
-        self._random, self._ensure_time, self._look = source, ensure_time, look
+        self._random, self._ensure_time, self._look, self._pause = source, ensure_time, look, pause
         self._handles: dict[str, dict[str, int]] = defaultdict(dict)  # by shape, then by side
         self.first_us: dict[str, float] = {}
         self.logs: dict[str, ShapeLog] = {label: ShapeLog() for label in shapes}
         self.watch = watch.Log(os.getpid())
+        self._seen: nvml.Reading | None = None
 
     def load(self, kernels: Mapping[str, Kernel]) -> None:
         """Load every side's plans, each with modules and scratch of its own; notes what a first call costs.
@@ -133,9 +138,9 @@ class Session:
         sides = tuple(self._handles[label])
         for spent in range(repeats + 1):
             expected = self._slope_wanted(label, log, sides) if slopes else None
-            before = self._look(self._device.info.uuid)
+            before = self._calm()
             request, result = self._ask(label, pairs, expected, sides)
-            after = self._look(self._device.info.uuid)
+            after = self._seen = self._look(self._device.info.uuid)  # rounds follow at once: also the next one's start
             self.watch.add(before, after)
             log.left += left_by(self._shapes[label], request, result)
             self._keep_slopes(log, result)
@@ -145,6 +150,16 @@ class Session:
                 self.watch.repeated += spent
                 return spent
         return repeats
+
+    def _calm(self) -> nvml.Reading | None:
+        """The device's state before a round; a slowed device is given a moment to cool down."""
+        for _ in range(COOL_LOOKS):
+            if self._seen is None or self._seen.slowed:
+                self._seen = self._look(self._device.info.uuid)
+            if self._seen is None or not self._seen.slowed:
+                break
+            self._pause(COOL_S / COOL_LOOKS)
+        return self._seen
 
     def _slope_wanted(self, label: str, log: ShapeLog, sides: Sequence[str]) -> float | None:
         """The expected time of a call where slopes are still wanted: in the first round, and as long as one of them
