@@ -14,6 +14,7 @@ COMMANDS = {
     "operators": "list the operators with their workloads and tunables",
     "evaluate": "verify and time one kernel",
     "plan": "record a Triton kernel's launches and their resources, no GPU needed",
+    "parity": "call a Triton kernel natively on this GPU and hold it against its plan",
     "tier": "say how far a change goes and why",
     "optimize": "run a whole campaign here",
     "selftest": "run the corpus of cheats, wrong kernels and honest look-alikes",

@@ -161,7 +161,7 @@ def _global_scratch(session: Session, metadata: Any, grid: list[int]) -> dict[st
         )
     if memory.buffer.kind == "scratch":
         memory.buffer.kind = "global_scratch"
-    return arguments.pointer(session, "global scratch", memory)
+    return arguments.Recorded(session).pointer("global scratch", memory)
 
 
 class RecorderDriver(DriverBase):
