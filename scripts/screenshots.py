@@ -124,6 +124,7 @@ def main() -> int:
     options.add_argument("--password", default="")
     options.add_argument("--out", type=Path, default=Path("out/screens"))
     options.add_argument("--only", default="", help="names of pages, comma-separated")
+    options.add_argument("--page", action="append", default=[], metavar="NAME=PATH", help="one more page; may repeat")
     given = options.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     wrong = 0
@@ -131,7 +132,10 @@ def main() -> int:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
         sign_in(page, given.url, given.user, given.password)
-        pages = {"sign-in": "/accounts/sign-in/", **FIXED, **discover(page, given.url)}
+        wanted = set(given.only.split(",")) - {entry.split("=", 1)[0] for entry in given.page}
+        found = discover(page, given.url) if not given.only or wanted & set(FOUND) else {}
+        pages = {"sign-in": "/accounts/sign-in/", **FIXED, **found}
+        pages |= dict(entry.split("=", 1) for entry in given.page)
         if given.only:
             pages = {name: path for name, path in pages.items() if name in given.only.split(",")}
         state = page.context.storage_state()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.kernels.views import kernels, operators, slots
+from apps.kernels.views import kernels, operators, slots, verdicts
 
 urlpatterns = [
     path("operators/", operators.listing, name="operators"),
@@ -17,6 +17,8 @@ urlpatterns = [
     ),
     path("kernels/<str:digest>/", kernels.kernel_page, name="kernel"),
     path("kernels/<str:digest>/source.py", kernels.source, name="kernel-source"),
-    path("verdicts/<int:pk>/", kernels.verdict_page, name="verdict"),
-    path("verdicts/<int:pk>/verdict.json", kernels.verdict_document, name="verdict-json"),
+    path("verdicts/<int:pk>/", verdicts.verdict_page, name="verdict"),
+    path("verdicts/<int:pk>/verdict.json", verdicts.verdict_document, name="verdict-json"),
+    path("verdicts/<int:pk>/samples.json", verdicts.samples_json, name="samples-json"),
+    path("verdicts/<int:pk>/samples.csv", verdicts.samples_csv, name="samples-csv"),
 ]

@@ -35,6 +35,7 @@ class OperatorFacts:
     arguments: tuple[dict[str, Any], ...]
     attributes: tuple[dict[str, Any], ...]
     cases: tuple[dict[str, Any], ...]
+    dry_cases: tuple[dict[str, Any], ...]  # the smaller ones of Triton's interpreter
     tolerances: tuple[dict[str, Any], ...]
     tunables: tuple[dict[str, Any], ...]
     buckets: dict[str, Any] | None
@@ -79,7 +80,8 @@ def _facts(spec: Any) -> OperatorFacts:
         name=spec.name, version=spec.version, title=spec.title, formula=spec.formula, semantics=spec.semantics,
         signature=spec.signature, backends=backends, workloads=workloads,
         arguments=tuple(to_document(spec.arguments)), attributes=tuple(to_document(spec.attributes)),
-        cases=tuple(to_document(spec.cases)), tolerances=tuple(to_document(list(spec.tolerances.values()))),
+        cases=tuple(to_document(spec.cases)), dry_cases=tuple(to_document(spec.interpret_cases)),
+        tolerances=tuple(to_document(list(spec.tolerances.values()))),
         tunables=tuple(to_document(spec.tunables)), buckets=to_document(spec.buckets) if spec.buckets else None,
     )
 
