@@ -10,12 +10,12 @@ import dataclasses
 import functools
 import json
 from pathlib import Path
-from typing import Any, TypeVar
-
-import cattrs
-from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.domain.errors import DocumentError
+
+if TYPE_CHECKING:  # imported where it is used: a command that reads and writes no document starts sooner
+    import cattrs
 
 SCHEMA_DIR = Path(__file__).parent / "schema"
 T = TypeVar("T")
@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 @functools.cache
 def _converter() -> cattrs.Converter:
+    import cattrs
+    from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
+
     converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
     # JSON carries whole floats as integers; a float field accepts both and keeps them as floats.
     # By identity: a hook registered for ``str`` by class would also catch every string enumeration.
@@ -50,6 +53,8 @@ def _has_keyword_field(kind: Any) -> bool:
 
 
 def _renamed(converter: cattrs.Converter, make: Any, kind: Any) -> Any:
+    from cattrs.gen import make_dict_structure_fn, override
+
     names = {f.name: override(rename=f.name.rstrip("_")) for f in dataclasses.fields(kind) if f.name.endswith("_")}
     extra = {"_cattrs_forbid_extra_keys": True} if make is make_dict_structure_fn else {}
     return make(kind, converter, **extra, **names)
@@ -105,6 +110,8 @@ def from_document(document: Any, kind: type[T]) -> T:
     try:
         return _converter().structure(document, kind)
     except Exception as error:  # cattrs raises a group of whatever the hooks raised
+        import cattrs
+
         sentences = cattrs.transform_error(error, path="$", format_exception=_sentence)
         first = sentences[0] if sentences else str(error)
         key = first.rpartition("@ ")[2].removeprefix("$").lstrip(".") if "@ " in first else ""
@@ -116,6 +123,8 @@ def _sentence(error: BaseException, kind: Any) -> str:
     """cattrs words its own errors well; ours already say what was expected."""
     if isinstance(error, TypeError | ValueError) and error.args and type(error) in (TypeError, ValueError):
         return str(error)
+    import cattrs
+
     return cattrs.v.format_exception(error, kind)
 
 
