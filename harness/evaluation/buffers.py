@@ -84,18 +84,21 @@ class RenewableInput:
 
 
 def _lend(name: str, values: torch.Tensor, layout: Layout, *, renewable: bool) -> tuple[Lent, mmap.mmap | None]:
-    """The memory file, and the judge's own mapping of it where it is ``renewable``."""
+    """The memory file, and the judge's own mapping of it where it is ``renewable``. Written in one pass: a measured
+    shape can have a gigabyte."""
     item = values.element_size()
     strides = _strides(tuple(values.shape), layout)
     start = BAND // item + (1 if layout == "offset" else 0)
     span = 1 + sum((size - 1) * stride for size, stride in zip(values.shape, strides, strict=True))
-    block = torch.full((start + span + BAND // item,), _outside(values.dtype), dtype=values.dtype)
-    block.as_strided(values.shape, strides, start).copy_(values)
-    content = block.view(torch.uint8).numpy()
-    fd = _file(name, content.nbytes)
+    count = start + span + BAND // item
+    fd = _file(name, count * item)
     try:
-        memory = mmap.mmap(fd, content.nbytes)
-        memory[:] = content.data
+        memory = mmap.mmap(fd, count * item)
+        block = torch.frombuffer(memory, dtype=values.dtype, count=count)
+        for outside in (block,) if layout == "strided" else (block[:start], block[start + span :]):
+            outside.fill_(_outside(values.dtype))
+        block.as_strided(values.shape, strides, start).copy_(values)
+        del block, outside  # a mapping that is in use cannot be closed
         if not renewable:
             memory.close()
         _seal(fd, F_SEAL_FUTURE_WRITE if renewable else fcntl.F_SEAL_WRITE)
@@ -109,7 +112,7 @@ def _lend(name: str, values: torch.Tensor, layout: Layout, *, renewable: bool) -
         shape=tuple(values.shape),
         strides=strides,
         offset=start * item,
-        nbytes=content.nbytes,
+        nbytes=count * item,
         fd=fd,
     )
     return lent, memory if renewable else None

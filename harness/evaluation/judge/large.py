@@ -16,8 +16,7 @@ from harness.operators.implementation import Tensors
 
 CHUNK = 1 << 23
 """Elements of arguments that one thread makes at a time."""
-LEAST_ROWS = 4
-"""Rows of a part: some regimes deal out lengths by the first four."""
+LEAST_ROWS = 2
 THREADS = 8
 
 
@@ -27,12 +26,12 @@ def make_large_inputs(
 ) -> Tensors:
     """As ``make_inputs``, with rows made in parts whose number depends on the sizes alone.
 
-    Every part mixes the regimes, starting with another one; arguments without rows come from the first part. Equal
-    ``seed`` and ``labels`` give equal contents on every machine.
+    The regimes are mixed within a part and every part starts with another one; arguments without rows come
+    from the first part. Equal ``seed`` and ``labels`` give equal contents on every machine.
     """
     dim = row_dim(spec)
     rows = 0 if dim is None else dims[dim]
-    part = 0 if dim is None else max(LEAST_ROWS, len(regimes), CHUNK // max(1, row_elements(spec, dims, dim)))
+    part = 0 if dim is None else max(LEAST_ROWS, CHUNK // max(1, row_elements(spec, dims, dim)))
     if dim is None or rows <= part:
         return make_inputs(spec, dims, regimes, attributes, dtype, seed, *labels)
     starts = list(range(0, rows, part))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import cast
 
@@ -36,10 +37,10 @@ def judge_measured(run: Run, session: Session) -> None:
     dtype = run.workload.dtypes[Backend.TRITON]
     worker.prepare([Announced(p.dims, all_attributes(run.spec, p.attributes), dtype) for p in points])
     with ExitStack() as stack:
-        lendings = []
-        for done, point in enumerate(points):
-            run.progress(run.stage, done, len(points), f"contents of measured {point.label}")
-            lendings.append(stack.enter_context(_lend(run, point, dtype)))
+        run.progress(run.stage, 0, len(points), "contents of the measured shapes")
+        with ThreadPoolExecutor(len(points)) as pool:
+            making = [pool.submit(_lend, run, point, dtype) for point in points]
+        lendings = [stack.enter_context(made.result()) for made in making]
         nulled, names = call_nulled(run, worker, lendings[0]), worker.launches(lendings[0].lent, lendings[0].attributes)
         for point, lending in zip(points, lendings, strict=True):
             run.ensure_time()
