@@ -13,7 +13,8 @@ def _rms_norm(x, weight, out, x_stride, out_stride, cols, eps, BLOCK: tl.constex
     squares = tl.zeros([BLOCK], tl.float32)
     for start in range(0, cols, BLOCK):
         offsets = start + lanes
-        values = tl.load(x + tl.multiple_of(row * x_stride + offsets, 16), mask=offsets < cols, other=0.0).to(tl.float32)
+        values = tl.load(
+            x + tl.multiple_of(row * x_stride + offsets, 16), mask=tl.max_constancy(offsets < cols, 8), other=0.0).to(tl.float32)
         squares += values * values
     scale = 1.0 / tl.sqrt(tl.sum(squares, 0) / cols + eps)
     for start in range(0, cols, BLOCK):
