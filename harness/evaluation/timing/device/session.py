@@ -29,7 +29,7 @@ from harness.evaluation.timing.device import watch
 from harness.evaluation.timing.device.contents import Factors
 from harness.evaluation.timing.device.evidence import Slope, lower, slope_us, too_fast
 from harness.evaluation.timing.device.shape import Shape
-from harness.evaluation.timing.device.verify import Left, left_by, verify
+from harness.evaluation.timing.device.verify import LEAST_VERIFIED, Left, choose, left_by, verify
 from harness.evaluation.timing.sides import AGAIN, CANDIDATE
 from harness.evaluation.timing.statistics import median
 from harness.hardware import nvml
@@ -198,14 +198,16 @@ class Session:
             new = Slope(slope_us(judged), slope_us(result.slope[side]))
             log.slopes[side] = lower(log.slopes.get(side), new)
 
-    def verify(self, relative: float | None = None) -> int:
-        """Verify some of what was kept, chosen now; how many blocks. The device is not needed for it.
+    def verify(self, relative: float | None = None, least: int = LEAST_VERIFIED) -> int:
+        """Verify some of what was kept, chosen now, at least ``least`` of every shape; how many. The device is not
+        needed for it.
 
         Raises:
             Refused: a timed call of the candidate left a wrong result.
         """
-        return sum(verify(log.left, self._factors.values, self._stage, self._random, relative)
-                   for log in self.logs.values())
+        chosen = [one for log in self.logs.values() for one in choose(log.left, self._random, least)]
+        verify(chosen, self._factors.values, self._stage, relative)
+        return len(chosen)
 
     def samples(self, roles: Mapping[str, str], control: str) -> Samples:
         """Paired samples by role. ``roles`` maps each role to the side that held its kernel; ``control`` is the side

@@ -18,6 +18,7 @@ from harness.evaluation.timing.comparison import compare, score
 from harness.evaluation.timing.device.bench import Bench, bench_of, close_bench, unusable
 from harness.evaluation.timing.device.evidence import assess
 from harness.evaluation.timing.device.session import Kernel, Session
+from harness.evaluation.timing.device.verify import LEAST_VERIFIED
 from harness.evaluation.timing.device.work import work_of
 from harness.evaluation.timing.session import Record
 from harness.evaluation.timing.sides import AGAIN, CANDIDATE
@@ -61,7 +62,7 @@ def benchmark(run: Run) -> None:
         work = work_of(run, bench, holding.device(), session)
     finally:
         holding.release()
-    _verified(run, session)
+    _verified(run, session, 1)
     samples = session.samples(bench.line_up.roles_of(bench.line_up.control), bench.line_up.control)
     timing = figures.timing_of(samples, work, evidence=Evidence.CLAIMED, longer=False)
     _refuse_impossible(timing, work, Stage.BENCHMARK)
@@ -106,7 +107,7 @@ def recheck(run: Run) -> None:
     finally:
         holding.release()
     run.progress(Stage.RECHECK, ROUNDS, ROUNDS, "verifying timed outputs")
-    run.clocks["verified_samples"] = _verified(run, session)
+    run.clocks["verified_samples"] = _verified(run, session, LEAST_VERIFIED)
     close_bench(run)
     samples = session.samples(line_up.roles, line_up.control)
     compared = compare(samples, str(role)) if role else None
@@ -162,11 +163,11 @@ def _blamed(run: Run, holding: Holding, bench: Bench, kernels: Kernels, fault: D
     return CandidateFault(faults.failed(fault))
 
 
-def _verified(run: Run, session: Session) -> int:
-    """Verify timed outputs; how many blocks. Raises ``Refused`` for a wrong one."""
+def _verified(run: Run, session: Session, least: int) -> int:
+    """Verify timed outputs, at least so many of every shape; how many. Raises ``Refused`` for a wrong one."""
     override = run.request.goal.limits.tolerance
     try:
-        return session.verify(override.relative if override else None)
+        return session.verify(override.relative if override else None, least)
     except InvalidReference as error:
         raise Refused(Outcome.INVALID_REFERENCE, Reason(error.code, run.stage, error.text)) from error
 

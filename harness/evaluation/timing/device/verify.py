@@ -57,36 +57,39 @@ def left_by(shape: Shape, request: RoundRequest, result: RoundResult) -> list[Le
     return found
 
 
-def verify(samples: Sequence[Left], table: torch.Tensor, stage: Stage, source: random.Random,
-           relative: float | None = None) -> int:
-    """Verify some of ``samples``, all of one shape; how many. ``relative`` is a goal's own tolerance.
+def choose(samples: Sequence[Left], source: random.Random, least: int = LEAST_VERIFIED) -> list[tuple[Left, float]]:
+    """Which of ``samples``, all of one shape, are verified, at least ``least`` where there are as many, and where in
+    them: a place in [0, 1) for large rows."""
+    if not samples:
+        return []
+    cost = _row_elements(samples[0].shape)
+    wanted = max(least, min(MOST_VERIFIED, BUDGET // max(cost, 1)))
+    return [(left, source.random()) for left in source.sample(list(samples), min(wanted, len(samples)))]
+
+
+def verify(chosen: Sequence[tuple[Left, float]], table: torch.Tensor, stage: Stage,
+           relative: float | None = None) -> None:
+    """Verify samples, several at a time. ``relative`` is a goal's own tolerance.
 
     Raises:
         Refused: a timed call left a wrong result.
         InfrastructureError: the device's inputs are not those that the judge computes.
         InvalidReference: the reference itself fails.
     """
-    if not samples:
-        return 0
-    cost = sum(math.prod(item.shape) // _parts(samples[0].shape) for item in samples[0].shape.renewed)
-    wanted = max(LEAST_VERIFIED, min(MOST_VERIFIED, BUDGET // max(cost, 1)))
-    chosen = source.sample(list(samples), min(wanted, len(samples)))
-    starts = [source.random() for _ in chosen]
     with ThreadPoolExecutor(max(1, min(THREADS, len(os.sched_getaffinity(0))))) as pool:
-        found = list(pool.map(lambda one: _reasons(one[0], table, stage, one[1], relative),
-                              zip(chosen, starts, strict=True)))
-    reasons = [reason for some in found for reason in some]
-    if reasons:
-        label = samples[0].shape.label
-        text = (f"A timed call on {label} left a wrong result, although the kernel passed the correctness stage: it "
-                "does not do the same work when it is timed.")
-        raise Refused(Outcome.REWARD_HACK, Reason("timed_output_wrong", stage, text, case=label), *reasons[:1])
-    return len(chosen)
+        found = list(pool.map(lambda one: _reasons(one[0], table, stage, one[1], relative), chosen))
+    for (left, _), reasons in zip(chosen, found, strict=True):
+        if reasons:
+            label = left.shape.label
+            text = (f"A timed call on {label} left a wrong result, although the kernel passed the correctness stage: "
+                    "it does not do the same work when it is timed.")
+            raise Refused(Outcome.REWARD_HACK, Reason("timed_output_wrong", stage, text, case=label), *reasons[:1])
 
 
-def _parts(shape: Shape) -> int:
-    """Into how many equal problems an operator without dependencies between rows falls."""
-    return shape.point.dims[shape.rows] if shape.rows else 1
+def _row_elements(shape: Shape) -> int:
+    """Elements of renewed inputs that one row has; all of them where the operator has no independent rows."""
+    rows = shape.point.dims[shape.rows] if shape.rows else 1
+    return sum(math.prod(item.shape) // rows for item in shape.renewed)
 
 
 def _reasons(left: Left, table: torch.Tensor, stage: Stage, place: float, relative: float | None) -> list[Reason]:
@@ -153,8 +156,7 @@ def _outputs(shape: Shape, blocks: dict[str, tuple[Keep, bytes]]) -> tuple[range
 
 def _narrowed(shape: Shape, rows: range, got: Tensors, place: float) -> tuple[range, Tensors]:
     """Fewer of the kept rows where a row is a large problem of its own; ``place`` in [0, 1) says which."""
-    each = sum(math.prod(item.shape) // _parts(shape) for item in shape.renewed)
-    count = max(1, min(len(rows), BUDGET // LEAST_VERIFIED // max(each, 1)))
+    count = max(1, min(len(rows), BUDGET // LEAST_VERIFIED // max(_row_elements(shape), 1)))
     first = int(place * (len(rows) - count + 1))
     if not shape.rows or count == len(rows):
         return rows, got
