@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import linecache
 import sys
-import traceback
 import types
 from collections.abc import Callable
 from typing import Any
@@ -42,8 +41,12 @@ def candidate_line(error: BaseException) -> int | None:
     """The last line of the candidate on the way to ``error``."""
     if isinstance(error, SyntaxError) and error.filename == FILENAME:
         return error.lineno
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILENAME]
-    return lines[-1] if lines else None
+    line, step = None, error.__traceback__
+    while step is not None:  # step by step: a recursion without end leaves millions of them
+        if step.tb_frame.f_code.co_filename == FILENAME:
+            line = step.tb_lineno
+        step = step.tb_next
+    return line
 
 
 def fault(outcome: str, code: str, text: str, line: int | None) -> dict[str, Any]:

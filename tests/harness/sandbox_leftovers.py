@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.evaluation.sandbox.client import PREFIX
@@ -95,8 +95,16 @@ def nothing_left(server: int) -> Iterator[None]:
     before = trace(server)
     yield
     deadline = time.monotonic() + PATIENCE_S
-    while (after := trace(server)) != before and time.monotonic() < deadline:
+    while (more := _added(before, trace(server))) and time.monotonic() < deadline:
         os.sched_yield()
-    differences = {name: (value, asdict(after)[name]) for name, value in asdict(before).items()
-                   if value != asdict(after)[name]}
-    assert not differences, differences
+    assert not more
+
+
+def _added(before: Trace, after: Trace) -> dict[str, object]:
+    """What is there now and was not before; what was about to end may have ended."""
+    sets = {"processes": after.processes - before.processes, "folders": after.folders - before.folders,
+            "shared": after.shared - before.shared}
+    plain = {name: (getattr(before, name), getattr(after, name)) for name in ("memory", "mounts", "descriptors",
+                                                                              "threads")}
+    return {name: value for name, value in sets.items() if value} | {
+        name: pair for name, pair in plain.items() if pair[0] != pair[1]}

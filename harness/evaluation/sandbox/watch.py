@@ -41,7 +41,7 @@ def excess(allowance: Allowance) -> str | None:
     if used["tasks"] > allowance.tasks:
         return PROCESSES
     if allowance.memory_bytes is not None:
-        if used["memory"] > allowance.memory_bytes:
+        if used["memory"] > allowance.memory_bytes and _own(pids, used["memory"]) > allowance.memory_bytes:
             return MEMORY
         if used["shared"] > allowance.memory_bytes and _scarce():  # lent arrays are shared too: no fault by themselves
             return MEMORY
@@ -58,6 +58,22 @@ def _add(used: dict[str, int], pid: int) -> None:
             kind = _FIELDS.get(name)
             if kind is not None:
                 used[kind] += int(value.split()[0]) * (1 if kind == "tasks" else 1024)
+
+
+def _own(pids: Iterable[int], counted: int) -> int:
+    """Private memory of the processes together, each page once although forked processes share it; ``counted`` where
+    the kernel does not say. Slower, hence asked only in doubt."""
+    total = 0
+    for pid in pids:
+        try:
+            with open(f"{tree.PROC}/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123
+                facts = dict(line.split(b":", 1) for line in file if b"-" not in line.partition(b" ")[0])
+            total += int(facts[b"Pss_Anon"].split()[0]) * 1024
+        except (FileNotFoundError, ProcessLookupError):  # it ended
+            continue
+        except (OSError, KeyError, ValueError, IndexError):
+            return counted
+    return total
 
 
 def _scarce() -> bool:
