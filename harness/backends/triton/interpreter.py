@@ -16,7 +16,7 @@ import triton.language as tl
 from torch.overrides import TorchFunctionMode
 from triton.runtime import interpreter as triton_interpreter
 
-from harness.backends.triton import interpreted_libdevice, interpreted_loops
+from harness.backends.triton import interpreted_casts, interpreted_libdevice, interpreted_loops
 from harness.backends.triton.properties import device_properties, driver_properties
 from harness.backends.triton.targets import Target
 
@@ -41,6 +41,7 @@ def install(target: Target) -> None:
     builder.create_dot = create_dot
     interpreted_libdevice.install()
     interpreted_loops.install()
+    interpreted_casts.install()
     properties = device_properties(target)
     cuda = torch.cuda
     for name, answer in {

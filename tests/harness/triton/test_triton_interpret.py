@@ -187,3 +187,31 @@ def run(x, out):
     with loaded(source) as worker:
         worker.call([x, out], {})
     assert out_here.tolist() == [0.0, 0.0, 3.0, 0.0, 4.0, 0.0, 7.0, 0.0]
+
+
+def test_bfloat16_is_rounded_to_nearest_ties_to_even_as_a_device_does():
+    source = (
+        HEAD
+        + """
+@triton.jit
+def _round(x, out, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(out + at, tl.load(x + at))
+
+def run(x, out):
+    _round[(1,)](x, out, N=x.shape[0])
+"""
+    )
+    x, x_here = lend("x", "input", torch.float32, (4096,))
+    out, out_here = lend("out", "output", torch.bfloat16, (4096,))
+    x_here.copy_(torch.randn(4096, generator=torch.Generator().manual_seed(5)) * 100.0)
+    edges = [1.00390625, 1.01171875, -1.00390625, 3.3961776e38, 3.4e38, 1e-40, 0.0, -0.0, float("inf"), float("-inf")]
+    x_here[: len(edges)] = torch.tensor(edges)
+    x_here[len(edges)] = float("nan")
+    with loaded(source) as worker:
+        worker.call([x, out], {})
+    numbers = ~torch.isnan(x_here)
+    wanted = x_here.to(torch.bfloat16)
+    assert torch.equal(out_here[numbers].view(torch.int16), wanted[numbers].view(torch.int16))
+    assert torch.isnan(out_here).sum() == 1
+    assert torch.isnan(out_here[len(edges)])
