@@ -177,7 +177,10 @@ class Session:
         handles = {side: self._handles[label][side] for side in sides}
         request = shape.round(self._factors, handles, pairs, l2_bytes=info.l2_bytes, memory_bytes=info.memory_bytes,
                               slope_us=slope)
-        result = self._device.round(request, timeout_s=ROUND_S)
+        try:
+            result = self._device.round(request, timeout_s=ROUND_S)
+        except PlanRefused as refusal:  # plans were accepted before, so it is what was asked that does not fit
+            raise InfrastructureError(f"The launcher refused a timing round on {label}: {refusal.text}") from refusal
         _ensure_sensible(request, result)
         self._ensure_punctual(label, result)
         return request, result

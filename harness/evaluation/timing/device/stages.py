@@ -149,17 +149,17 @@ def _measured(run: Run, holding: Holding, bench: Bench, kernels: Kernels, work: 
 
 
 def _blamed(run: Run, holding: Holding, bench: Bench, kernels: Kernels, fault: DeviceFault) -> Exception:
-    """The candidate's fault, unless the others fail without it, too; in a launcher of their own."""
+    """The candidate's fault, unless another kernel fails by itself, too; each in a launcher without the candidate."""
     holding.renew()
-    others = {side: kernel for side, kernel in kernels.items()
-              if side != CANDIDATE and kernel is not kernels[CANDIDATE]}
-    if others:
+    for side, kernel in kernels.items():
+        if side == AGAIN or kernel is kernels[CANDIDATE]:
+            continue
         session = bench.session(run, holding.device(), run.stage)
         try:
-            session.load(others)
+            session.load({side: kernel})
             session.rounds(1, dict.fromkeys(bench.shapes, BLAME_PAIRS), slopes=False)
         except DeviceFault as again:
-            return unusable(bench.line_up.control, again.text)
+            return unusable(side, again.text)
     return CandidateFault(faults.failed(fault))
 
 
