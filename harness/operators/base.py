@@ -142,7 +142,7 @@ class OperatorSpec:
     (imported by the evaluator only): ``make_inputs``, ``reference``, ``magnitude``, ``honest``, ``libraries``,
     ``relations``, ``exact_probes`` (see ``harness.operators.implementation``).
 
-    ``free_dims``: sizes that any other size may take the place of, each with the largest one worth a small call; the
+    ``free_dims``: sizes that any other size may take the place of, each with the largest one worth a call; the
     probes draw some, so that a kernel that is right for the listed sizes alone does not pass."""
 
     name: str

@@ -108,6 +108,7 @@ def _files(spec: OperatorSpec) -> Iterator[str]:
     else:
         tree = ast.parse(implementation.read_text("utf-8"))
         defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        defined |= {name.name for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names}
         yield from (f"implementation.py lacks {name}()" for name in IMPLEMENTATION if name not in defined)
     for backend in Backend:
         if not (spec.folder / "baselines" / f"{backend}.py").is_file():

@@ -11,7 +11,7 @@ that any honest algorithm passes on besides those of its sums;
 ``honest(inputs, attributes)``: outputs of a plain implementation in the inputs' dtype with float32 accumulation;
 ``libraries(inputs, attributes)``: name -> function that computes the outputs with that library;
 ``relations(inputs, attributes, generator)``: metamorphic relations that hold for these inputs;
-``exact_probes(dims, dtype, generator)``: problems whose answer has no rounding at all.
+``exact_probes(dims, dtype, generator)``: problems whose sums are exact in float32, in any order.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Relation:
     """A transformed problem whose outputs follow from the outputs of the original one.
 
     ``outputs`` maps the original outputs to the expected ones; ``exact`` demands equal bits, otherwise both sides'
-    bounds are allowed for.
+    bounds are allowed for. ``original`` are inputs of an original of its own, where the relation needs special ones.
     """
 
     name: str
@@ -46,16 +46,22 @@ class Relation:
     attributes: dict[str, float]
     outputs: Callable[[Tensors], Tensors]
     exact: bool
+    original: Tensors | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ExactProbe:
-    """A problem whose float answer is exact in every order of evaluation: no tolerance applies."""
+    """A problem whose sums are exact in float32 in every order of evaluation: no tolerance applies.
+
+    ``roundings`` of float32, relative to the answer, are left to a float32 result where a root, a quotient or an
+    exponential may still round; a result in half precision must be the right one always.
+    """
 
     name: str
     inputs: Tensors
     attributes: dict[str, float]
     outputs: Tensors
+    roundings: float = 0.0
 
 
 class Implementation(Protocol):

@@ -9,6 +9,10 @@ import torch
 Shape = tuple[int, ...]
 HUGE = {torch.float32: 1e15, torch.bfloat16: 1e15, torch.float16: 1e4}
 TINY = {torch.float32: 1e-12, torch.bfloat16: 1e-12, torch.float16: 1e-3}
+# Twice this times log2(e) is still finite as a float32: kernels work in powers of two.
+LARGEST = {torch.float32: 1.1e38, torch.bfloat16: 1.1e38, torch.float16: 65504.0}
+# Exponents of two. So far below the smallest normal number that no right answer depends on whether they are flushed.
+DENORMAL = {torch.float32: (-149, -129), torch.bfloat16: (-133, -129), torch.float16: (-24, -15)}
 
 
 def normal(shape: Shape, generator: torch.Generator) -> torch.Tensor:
@@ -67,6 +71,13 @@ def mixed_rows(
     return values
 
 
+def denormals(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Denormal numbers of ``dtype`` of all sizes and both signs, float32."""
+    low, high = DENORMAL[dtype]
+    return signs(shape, generator) * torch.ldexp(
+        torch.ones(shape), torch.randint(low, high + 1, shape, generator=generator))
+
+
 def _with_entry(values: torch.Tensor, entries: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
     values[torch.arange(values.shape[0]), columns] = entries
     return values
@@ -96,6 +107,13 @@ def _all_neg_inf(rows: int, cols: int, generator: torch.Generator) -> torch.Tens
     return values
 
 
+def _some_denormal(rows: int, cols: int, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Normal values, two in three replaced by denormal ones, but for one that keeps a row's size."""
+    chosen = torch.rand(rows, cols, generator=generator) < 2 / 3
+    chosen[torch.arange(rows), places(rows, cols, generator)] = False
+    return torch.where(chosen, denormals((rows, cols), dtype, generator), normal((rows, cols), generator).abs() + 0.5)
+
+
 def _alternating(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor:
     sign = 1.0 - 2.0 * (torch.arange(cols) % 2)
     return sign * 1e3 * (1 + 0.01 * normal((rows, cols), generator))
@@ -108,6 +126,10 @@ REGIMES: dict[str, Callable[[int, int, torch.dtype, torch.Generator], torch.Tens
     "negative": lambda r, c, d, g: -normal((r, c), g).abs() - 0.1,
     "tiny": lambda r, c, d, g: normal((r, c), g) * TINY[d],
     "huge": lambda r, c, d, g: normal((r, c), g) * HUGE[d],
+    "small": lambda r, c, d, g: normal((r, c), g) * 1e-3,
+    "large": lambda r, c, d, g: normal((r, c), g) * 1e3,
+    "largest": lambda r, c, d, g: signs((r, c), g) * uniform((r, c), g, 0.5, 1.0) * LARGEST[d],
+    "denormal": lambda r, c, d, g: _some_denormal(r, c, d, g),
     "wide": lambda r, c, d, g: signs((r, c), g) * 10 ** uniform((r, c), g, -4.0, 4.0),
     # A few bits per value, so that sums of squares are exact and a long serial sum has no drift of its own.
     "equal": lambda r, c, d, g: (

@@ -2,7 +2,8 @@
 
 ``CaseResult.error`` is the candidate's largest absolute error. ``baseline_error`` is that of the honest implementation
 in the same dtype (what the shipped baseline computes, without running it in a worker), ``library_error`` that of
-PyTorch eager on the same inputs.
+PyTorch eager on the same inputs. Shapes that are measured appear in every layout: dense in full, with strided rows and
+with a shifted base cut down to fewer rows.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from dataclasses import replace
 
 from harness.domain.verdict import CaseResult, Correctness, Reason
 from harness.domain.vocabulary import Backend, Outcome, Stage
-from harness.evaluation.buffers import dtype_of
+from harness.evaluation.buffers import Layout, dtype_of
 from harness.evaluation.judge.checking import Checked
 from harness.evaluation.judge.inputs import cases_for, dtype_for
 from harness.evaluation.judge.measured import judge_measured
 from harness.evaluation.judge.oracle import library_errors
 from harness.evaluation.judge.session import Problem, Session, end_session, session_of
 from harness.evaluation.run import Place, Refused, Run
+from harness.operators.base import Dims, OperatorSpec
 
 MIXED = "mixed"
+MEASURED = "measured"
+LAYOUT_BYTES = 1 << 20
 
 
 def correctness(run: Run) -> None:
@@ -45,17 +49,36 @@ def correctness(run: Run) -> None:
 def _problems(run: Run, session: Session) -> list[tuple[Problem, str]]:
     backend = Backend(run.request.backend)
     problems = []
-    for case in cases_for(run.spec, backend):
+    for case in cases_for(run.spec, run.place):
         dtype = dtype_for(case, run.workload, backend)
         problem = session.problem(case.name, case.dims, case.regime, case.attributes, dtype, case.layout)
         problems.append((problem, case.regime))
-    if backend is Backend.NUMBA:
-        for point in run.workload.shapes[backend]:
-            dtype = run.workload.dtypes[backend]
-            name = f"measured {point.label}"
+    dtype = run.workload.dtypes[backend]
+    for point in run.workload.shapes[backend] if run.place is not Place.INTERPRETER else ():
+        if run.place is Place.NUMBA:  # a device's are judged in blocks of rows
+            name = f"{MEASURED} {point.label}"
             problem = session.problem(name, point.dims, run.workload.regimes, point.attributes, dtype)
             problems.append((problem, MIXED))
+        for layout in _other_layouts(run.spec):
+            name = f"as measured {point.label} {layout}"
+            dims = fewer_rows(run.spec, point.dims, dtype_of(dtype).itemsize)
+            problem = session.problem(name, dims, run.workload.regimes, point.attributes, dtype, layout)
+            problems.append((problem, MIXED))
     return problems
+
+
+def _other_layouts(spec: OperatorSpec) -> tuple[Layout, ...]:
+    """The layouts besides ``dense`` that an operator's arguments may have."""
+    return ("strided", "offset") if any(argument.strided for argument in spec.inputs) else ("offset",)
+
+
+def fewer_rows(spec: OperatorSpec, dims: Dims, item: int) -> Dims:
+    """``dims`` with the first size of the outputs halved until a call moves at most ``LAYOUT_BYTES``."""
+    rows = spec.outputs[0].dims[0]
+    cut = dict(dims)
+    while cut[rows] > 1 and spec.bytes_per_call(cut, item) > LAYOUT_BYTES:
+        cut[rows] = -(-cut[rows] // 2)
+    return cut
 
 
 def _one(run: Run, session: Session, problem: Problem, regime: str) -> None:
@@ -63,7 +86,7 @@ def _one(run: Run, session: Session, problem: Problem, regime: str) -> None:
     _record(run, session, problem, regime, result)
     if result.faults:
         raise Refused(result.faults[0][0], *result.reasons)
-    if regime == MIXED:
+    if problem.name.startswith(MEASURED):
         _limit_scratch(run, problem, result.scratch_bytes)
 
 
@@ -92,7 +115,7 @@ def _record(run: Run, session: Session, problem: Problem, regime: str, result: C
         worst_ratio=result.worst_ratio,
         error=result.error,
         baseline_error=max((error for error in honest if error is not None), default=None),
-        library_error=library_errors(run.spec, problem.inputs, problem.attributes),
+        library_error=library_errors(run.spec, problem.inputs, problem.attributes, session.answer(problem)),
         bound=result.bound,
     )
     run.correctness = Correctness((*run.correctness.cases, entry))

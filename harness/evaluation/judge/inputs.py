@@ -9,6 +9,7 @@ import torch
 from harness.domain.vocabulary import Backend
 from harness.evaluation.buffers import dtype_of
 from harness.evaluation.judge.seeds import generator
+from harness.evaluation.run import Place
 from harness.operators.base import Case, Dims, OperatorSpec, Workload
 from harness.operators.implementation import Tensors, load_implementation
 
@@ -38,9 +39,9 @@ def all_attributes(spec: OperatorSpec, given: Mapping[str, float]) -> dict[str, 
     return {attribute.name: attribute.default for attribute in spec.attributes} | dict(given)
 
 
-def cases_for(spec: OperatorSpec, backend: Backend) -> tuple[Case, ...]:
-    """The cases that run on ``backend`` here: Triton runs interpreted, on reduced shapes."""
-    return spec.interpret_cases if backend == Backend.TRITON else spec.cases
+def cases_for(spec: OperatorSpec, place: Place) -> tuple[Case, ...]:
+    """The cases that run there: interpreted ones have reduced shapes."""
+    return spec.interpret_cases if place is Place.INTERPRETER else spec.cases
 
 
 def dtype_for(case: Case, workload: Workload, backend: Backend) -> str:

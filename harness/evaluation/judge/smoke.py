@@ -22,7 +22,7 @@ def smoke(run: Run) -> None:
     Raises ``Refused`` or ``CandidateFault``; on success the session stays open for the next stage.
     """
     backend = Backend(run.request.backend)
-    cases = cases_for(run.spec, backend)
+    cases = cases_for(run.spec, run.place)
     first = [case for case in cases if case.smoke]
     checked = open_worker(run, bounds_checks=True) if backend is Backend.NUMBA else None
     try:

@@ -34,6 +34,13 @@ CASES = (
     _case("offset", (2, 4, 2, 64, 333), "offset", "a common offset in keys and values"),
     _case("long", (1, 2, 1, 64, 4099), "normal", "a long cache, prime length"),
     _case("misaligned", (2, 4, 2, 32, 65), "ragged", "base addresses are shifted by one element", layout="offset"),
+    _case("rising scores", (2, 4, 2, 32, 190), "rising", "the running maximum changes at every position"),
+    _case("falling scores", (2, 4, 2, 32, 127), "falling", "the first position keeps the maximum"),
+    _case("wide values", (2, 4, 2, 32, 130), "wide", "magnitudes from 1e-4 to 1e4 in one cache"),
+    _case("zero values", (2, 4, 2, 16, 64), "zeros", "zeros of both signs"),
+    _case("denormal values", (2, 4, 2, 32, 96), "denormal", "two values in three are denormal"),
+    _case("whole blocks", (3, 4, 2, 128, 256), "ragged", "a power of two in every size"),
+    _case("65,537 sequences", (65537, 1, 1, 4, 2), "many", "more sequences than a grid's second axis can count"),
 )
 
 INTERPRET_CASES = (
@@ -58,6 +65,8 @@ INTERPRET_CASES = (
         "large scores", (1, 4, 2, 32, 100), "large_scores", "overflow unless the maximum is subtracted", dtype="float16"
     ),
     _case("equal keys", (1, 4, 2, 32, 300), "equal", "the answer is the mean of the values", dtype="float16"),
+    _case("rising scores", (1, 4, 2, 32, 90), "rising", "the running maximum changes all the time", dtype="float16"),
+    _case("wide values", (1, 4, 2, 32, 64), "wide", "magnitudes from 1e-4 to 1e4 in one cache", dtype="float16"),
     _case("float32", (2, 4, 2, 32, 65), "ragged", "the tight bound of float32", dtype="float32"),
 )
 

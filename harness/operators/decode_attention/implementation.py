@@ -8,9 +8,14 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from harness.operators.base import Dims
+from harness.operators.decode_attention.probes import exact_probes, relations
 from harness.operators.decode_attention.regimes import fill_sequence
-from harness.operators.implementation import Attributes, ExactProbe, Relation, Tensors
+from harness.operators.implementation import Attributes, Tensors
+from harness.operators.summation import serial_loss
 from harness.operators.values import normal, quantise
+
+SMALL_SHARE = 1e-4
+"""Probabilities above this are not lost beside the others: a float32 sum keeps 6e-8 of its size."""
 
 
 def make_inputs(
@@ -23,6 +28,8 @@ def make_inputs(
     v = normal((batch, max_seq, kv_heads, dim), generator)
     lengths = torch.empty(batch, dtype=torch.int32)
     order = torch.randperm(batch, generator=generator).tolist()
+    if regimes == ("many",):  # tens of thousands of sequences: no loop over them
+        order, lengths = [], torch.randint(0, max_seq + 1, (batch,), generator=generator, dtype=torch.int32)
     for turn, item in enumerate(order):
         regime = regimes[turn % len(regimes)]
         lengths[item] = fill_sequence(regime, turn, q[item], k[item], v[item], dtype, attributes["scale"], generator)
@@ -33,20 +40,20 @@ def make_inputs(
 
 
 def _opened(inputs: Tensors, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """q [b, h, d], k and v [b, h, s, d] with heads repeated and invalid entries 0, mask [b, 1, s]; all in ``dtype``."""
+    """q [b, g, r, d] by the cache head that r query heads share, k and v [b, g, s, d] with invalid entries 0, mask
+    [b, 1, 1, s]; all in ``dtype``."""
     q, lengths = inputs["q"].to(dtype), inputs["seq_lens"]
-    group = q.shape[1] // inputs["k_cache"].shape[2]
     valid = torch.arange(inputs["k_cache"].shape[1])[None, :] < lengths[:, None]
     caches = []
     for name in ("k_cache", "v_cache"):
         clean = torch.where(valid[:, :, None, None], inputs[name], 0).to(dtype)
-        caches.append(clean.transpose(1, 2).repeat_interleave(group, dim=1))
-    return q, caches[0], caches[1], valid[:, None, :]
+        caches.append(clean.transpose(1, 2))
+    return q.unflatten(1, (inputs["k_cache"].shape[2], -1)), caches[0], caches[1], valid[:, None, None, :]
 
 
 def _shares(q: torch.Tensor, k: torch.Tensor, valid: torch.Tensor, scale: float) -> torch.Tensor:
-    """Probabilities [b, h, s]; zeros where the length is 0."""
-    scores = torch.einsum("bhd,bhsd->bhs", q, k) * scale
+    """Probabilities [b, g, r, s]; zeros where the length is 0."""
+    scores = q @ k.mT * scale
     scores = scores.masked_fill(~valid, -torch.inf)
     powers = torch.exp(scores - scores.amax(-1, keepdim=True)).masked_fill(~valid, 0.0)
     return powers / powers.sum(-1, keepdim=True).clamp_min(torch.finfo(powers.dtype).tiny)
@@ -55,16 +62,33 @@ def _shares(q: torch.Tensor, k: torch.Tensor, valid: torch.Tensor, scale: float)
 def reference(inputs: Tensors, attributes: Attributes) -> Tensors:
     """softmax(scale q.K) V over the valid positions in float64."""
     q, k, v, valid = _opened(inputs, torch.float64)
-    return {"out": torch.einsum("bhs,bhsd->bhd", _shares(q, k, valid, attributes["scale"]), v)}
+    return {"out": (_shares(q, k, valid, attributes["scale"]) @ v).flatten(1, 2)}
 
 
 def magnitude(inputs: Tensors, attributes: Attributes) -> dict[str, tuple[torch.Tensor, torch.Tensor | float]]:
-    """sum p |v|, and the largest scale * sum |q k|: the roundings of a score that its exponential inherits."""
+    """sum p |v|, and what float32 passes on besides; the judge counts four roundings per unit.
+
+    The exponential inherits the roundings of a score, for the largest scale * sum |q k|: beside a large first product
+    every further one is rounded at its size, so they grow with the root of dim. Serial sums over positions lose terms
+    far below the largest one, in the sum of probabilities and in P.V."""
     q, k, v, valid = _opened(inputs, torch.float64)
     shares = _shares(q, k, valid, attributes["scale"])
-    scale = torch.einsum("bhs,bhsd->bhd", shares, v.abs())
-    products = torch.einsum("bhd,bhsd->bhs", q.abs(), k.abs()) * abs(attributes["scale"])
-    return {"out": (scale, products.amax(-1, keepdim=True))}
+    scale = (shares @ v.abs()).flatten(1, 2)
+    products = (q.abs() @ k.abs().mT * abs(attributes["scale"])).amax(-1, keepdim=True)
+    lost = serial_loss(shares) + _lost_values(shares, v, valid)
+    conditioning = products * max(1.0, q.shape[-1] ** 0.5 / 2) + lost / 4.0
+    return {"out": (scale, conditioning.flatten(1, 2))}
+
+
+def _lost_values(shares: torch.Tensor, v: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+    """Roundings that a serial sum of p |v| can lose, [b, g, r, d]; 0 where no probability is small enough to matter."""
+    lost = torch.zeros(*shares.shape[:3], v.shape[-1], dtype=torch.float64)
+    some = ((shares < SMALL_SHARE) & valid).any(-1)
+    if bool(some.any()):
+        items, heads, _ = torch.nonzero(some, as_tuple=True)
+        terms = shares[some][:, None, :] * v[items, heads].abs().mT
+        lost[some] = serial_loss(terms).squeeze(-1)
+    return lost
 
 
 def honest(inputs: Tensors, attributes: Attributes) -> Tensors:
@@ -72,62 +96,18 @@ def honest(inputs: Tensors, attributes: Attributes) -> Tensors:
     dtype = inputs["q"].dtype
     q, k, v, valid = _opened(inputs, torch.float32)
     shares = _shares(q, k, valid, attributes["scale"]).to(dtype).float()
-    return {"out": torch.einsum("bhs,bhsd->bhd", shares, v).to(dtype)}
+    return {"out": (shares @ v).flatten(1, 2).to(dtype)}
 
 
 def libraries(inputs: Tensors, attributes: Attributes) -> dict[str, Callable[[], Tensors]]:
     """PyTorch's scaled_dot_product_attention with a length mask; empty sequences are set to 0 as the contract asks."""
-    q, k, v, valid = _opened(inputs, inputs["q"].dtype)
-    mask = valid[:, None]
+    q, k, v, mask = _opened(inputs, inputs["q"].dtype)
 
     def attend() -> Tensors:
-        out = scaled_dot_product_attention(q[:, :, None], k, v, attn_mask=mask, scale=attributes["scale"])[:, :, 0]
+        out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=attributes["scale"]).flatten(1, 2)
         return {"out": out.masked_fill((inputs["seq_lens"] == 0)[:, None, None], 0.0)}
 
     return {"torch sdpa": attend}
 
 
-def relations(inputs: Tensors, attributes: Attributes, generator: torch.Generator) -> list[Relation]:
-    """Doubling values doubles the result bit for bit; positions may be permuted; only scale * q counts."""
-    exact = inputs["q"].dtype is not torch.float16
-    same = dict(attributes)
-    shortest = int(inputs["seq_lens"].min())
-    order = torch.arange(inputs["k_cache"].shape[1])
-    order[:shortest] = torch.randperm(shortest, generator=generator)
-    permuted = {name: inputs[name][:, order] for name in ("k_cache", "v_cache")}
-    return [
-        Relation(
-            "values times 2 double the result",
-            {**inputs, "v_cache": inputs["v_cache"] * 2},
-            same,
-            lambda outputs: {"out": outputs["out"] * 2},
-            exact,
-        ),
-        Relation(
-            "q times 2 with half the scale changes nothing",
-            {**inputs, "q": inputs["q"] * 2},
-            {**same, "scale": attributes["scale"] / 2},
-            lambda outputs: outputs,
-            exact,
-        ),
-        Relation("cache positions permuted", {**inputs, **permuted}, same, lambda outputs: outputs, exact=False),
-    ]
-
-
-def exact_probes(dims: Dims, dtype: torch.dtype, generator: torch.Generator) -> list[ExactProbe]:
-    """One key scores at least 512 above the others, so that the answer is its value, bit for bit."""
-    batch, max_seq, kv_heads, dim = dims["batch"], dims["max_seq"], dims["kv_heads"], dims["dim"]
-    v = normal((batch, max_seq, kv_heads, dim), generator).to(dtype)
-    k = torch.zeros(batch, max_seq, kv_heads, dim)
-    chosen = torch.randint(0, max_seq, (batch, kv_heads), generator=generator)
-    items, heads = torch.arange(batch)[:, None], torch.arange(kv_heads)[None, :]
-    k[items, chosen, heads] = 512.0 / dim
-    q = torch.ones(batch, dims["q_heads"], dim)
-    picked = v[items, chosen, heads].repeat_interleave(dims["q_heads"] // kv_heads, dim=1)
-    inputs = {
-        "q": q.to(dtype),
-        "k_cache": k.to(dtype),
-        "v_cache": v,
-        "seq_lens": torch.full((batch,), max_seq, dtype=torch.int32),
-    }
-    return [ExactProbe("one key takes all", inputs, {"scale": 1.0}, {"out": picked})]
+__all__ = ["exact_probes", "honest", "libraries", "magnitude", "make_inputs", "reference", "relations"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from harness.operators.values import normal, stratified, uniform
+from harness.operators.values import denormals, normal, stratified, uniform
 
 VALUE_SCALE = {torch.float32: 1e30, torch.bfloat16: 1e30, torch.float16: 1e4}
 SMALL = {torch.float32: (1e-6, 1e-20), torch.bfloat16: (1e-6, 1e-20), torch.float16: (1e-2, 1e-2)}
@@ -59,12 +59,29 @@ def fill_sequence(
         v *= SMALL[dtype][1]
     elif regime == "huge":
         v *= VALUE_SCALE[dtype]
+    elif regime == "wide":
+        v *= 10 ** uniform(tuple(v.shape), generator, -4.0, 4.0)
+    elif regime == "zeros":
+        v *= 0.0
+    elif regime == "denormal":
+        chosen = torch.rand(v.shape, generator=generator) < 2 / 3
+        v[chosen] = denormals(tuple(v.shape), dtype, generator)[chosen]
+    elif regime in ("rising", "falling"):
+        _sort_by_score(q, k, length, regime == "falling")
     elif regime == "alternating":
         sign = 1.0 - 2.0 * (torch.arange(max_seq) % 2)
         v[:] = sign[:, None, None] * (100.0 + normal(tuple(v.shape), generator))
     else:
         raise KeyError(regime)
     return length
+
+
+def _sort_by_score(q: torch.Tensor, k: torch.Tensor, length: int, falling: bool) -> None:
+    """Order the keys of every cache head by the score that its first query head gives them, well apart."""
+    for head in range(k.shape[1]):
+        query = q[head * (q.shape[0] // k.shape[1])]
+        order = (k[:length, head] @ query).argsort(descending=falling)
+        k[:length, head] = 2.0 * k[:length, head][order]
 
 
 LENGTHS = {"empty": 0, "single": 1}

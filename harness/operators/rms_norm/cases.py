@@ -31,6 +31,12 @@ CASES = (
     _case("nan", 5, 300, "nan", "a NaN poisons its own row and no other"),
     _case("neg_inf", 5, 300, "neg_inf", "-inf makes its entry NaN and the rest of its row 0"),
     _case("misaligned", 4, 515, "normal", "the base address is shifted by one element", layout="offset"),
+    _case("sorted", 4, 1025, "sorted", "values in rising order, one above a power of two"),
+    _case("denormal", 4, 600, "denormal", "two values in three are denormal"),
+    _case("small", 4, 777, "small", "values around 1e-3, beside an eps of 1e-5", attributes={"eps": 1e-5}),
+    _case("large", 4, 4096, "large", "values around 1e3, a power of two of them"),
+    _case("strided tail", 3, 77, "wide", "short rows far apart, an odd length", layout="strided"),
+    _case("rows=65537 cols=3", 65537, 3, "normal", "more rows than a grid's second axis can count"),
 )
 
 INTERPRET_CASES = (

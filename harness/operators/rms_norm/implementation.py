@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
 from torch.nn.functional import rms_norm
 
 from harness.operators.base import Dims
+from harness.operators.exact import EXACT, odd_integers, with_square_sum
 from harness.operators.implementation import Attributes, ExactProbe, Relation, Tensors
 from harness.operators.summation import serial_loss
-from harness.operators.values import mixed_rows, normal, quantise
+from harness.operators.values import mixed_rows, normal, quantise, signs, uniform
+
+PROBE_ROWS = 16
+SPARE = 12
+"""Columns that complete an exact sum."""
 
 
 def make_inputs(
     dims: Dims, regimes: tuple[str, ...], dtype: torch.dtype, generator: torch.Generator, attributes: Attributes
 ) -> Tensors:
-    """x [rows, cols] of the regimes, weight [cols] around 1 with both signs possible."""
+    """x [rows, cols] of the regimes, weight [cols] around 1 with both signs possible; magnitudes from 0.01 to 100 and
+    some zeros where the regime is ``wide`` alone."""
     values = mixed_rows(regimes, dims["rows"], dims["cols"], dtype, generator)
     weight = 1.0 + 0.5 * normal((dims["cols"],), generator)
+    if regimes == ("wide",):
+        weight *= 10 ** uniform((dims["cols"],), generator, -2.0, 2.0)
+        weight[torch.rand(dims["cols"], generator=generator) < 0.05] = 0.0
     return {"x": quantise(values, dtype), "weight": quantise(weight, dtype)}
 
 
@@ -50,14 +60,18 @@ def libraries(inputs: Tensors, attributes: Attributes) -> dict[str, Callable[[],
 
 
 def relations(inputs: Tensors, attributes: Attributes, generator: torch.Generator) -> list[Relation]:
-    """Scaling by powers of two changes exponents only, so the bits must follow."""
+    """Scaling by powers of two changes exponents only and signs change nothing else, so the bits must follow."""
     x, weight = inputs["x"], inputs["weight"]
     same = dict(attributes)
+    half = x.dtype is torch.float16  # a scaled result may leave the normal range there
+    power = int(torch.randint(1, 4, (), generator=generator)) * (1 if half or torch.rand((), generator=generator) < 0.5
+                                                                 else -1)
+    order = torch.randperm(x.shape[-1], generator=generator)
     return [
         Relation(
-            "x times 4 with eps times 16 changes nothing",
-            {"x": x * 4, "weight": weight},
-            {**same, "eps": attributes["eps"] * 16},
+            f"x times 2^{power} with eps times 4^{power} changes nothing",
+            {"x": x * 2.0**power, "weight": weight},
+            {**same, "eps": attributes["eps"] * 4.0**power},
             lambda outputs: outputs,
             exact=True,
         ),
@@ -66,7 +80,16 @@ def relations(inputs: Tensors, attributes: Attributes, generator: torch.Generato
             {"x": x, "weight": weight * 2},
             same,
             lambda outputs: {"out": outputs["out"] * 2},
-            exact=x.dtype is not torch.float16,
+            exact=not half,
+        ),
+        Relation(
+            "minus x gives minus the result", {"x": -x, "weight": weight}, same,
+            lambda outputs: {"out": -outputs["out"]}, exact=True,
+        ),
+        Relation(
+            "columns of x and weight permuted alike give permuted columns",
+            {"x": x[:, order], "weight": weight[order]}, same,
+            lambda outputs: {"out": outputs["out"][:, order]}, exact=False,
         ),
         Relation(
             "rows in another order give results in that order",
@@ -75,9 +98,32 @@ def relations(inputs: Tensors, attributes: Attributes, generator: torch.Generato
             lambda outputs: {"out": outputs["out"].flip(0)},
             exact=False,
         ),
+        Relation(
+            "rows given twice give results twice", {"x": torch.cat([x, x]), "weight": weight}, same,
+            lambda outputs: {"out": torch.cat([outputs["out"], outputs["out"]])}, exact=False,
+        ),
     ]
 
 
 def exact_probes(dims: Dims, dtype: torch.dtype, generator: torch.Generator) -> list[ExactProbe]:
-    """None: the square root rounds for every input where eps matters."""
-    return []
+    """Rows of integers over 2^k whose squares average to exactly 1 - 4^-k: with eps = 4^-k the root is 1 and the result
+    is x * weight. Products of 16 bits lie beside rounding ties of half precision, so that a sum off by 2^-16 shows."""
+    cols = dims["cols"]
+    power = min(7, int(math.log2(EXACT / cols)) // 2)
+    if cols <= 4 * SPARE or power < 6:
+        return []
+    total = cols * (4**power - 1)
+    rows = [with_square_sum(cols - SPARE, total, 255, 33, SPARE, generator) for _ in range(PROBE_ROWS)]
+    found = [row * signs(tuple(row.shape), generator).double() for row in rows if row is not None]
+    if not found:
+        return []
+    # Both factors are odd and at least 6 bits wide, so their product is never a tie itself; the spare columns, which
+    # complete the sum, have weight 1 and need no rounding.
+    bits = 12 if dtype is torch.float32 else 8
+    gains = odd_integers((cols - SPARE,), dtype, generator, bits) / 2.0 ** (bits - 1)
+    weight = torch.cat([gains, torch.ones(SPARE, dtype=torch.float64)])
+    order = torch.randperm(cols, generator=generator)
+    x, weight = (torch.stack(found) / 2.0**power)[:, order], weight[order]
+    inputs = {"x": x.to(dtype), "weight": weight.to(dtype)}
+    return [ExactProbe("integers with an exact mean square", inputs, {"eps": 4.0**-power},
+                       {"out": (x * weight).to(dtype)}, roundings=16.0)]

@@ -32,6 +32,13 @@ CASES = (
     _case("all -inf", 5, 300, "all_neg_inf", "rows that are all -inf give NaN, their neighbours do not"),
     _case("nan", 5, 300, "nan", "a NaN poisons its own row and no other"),
     _case("misaligned", 4, 515, "normal", "the base address is shifted by one element", layout="offset"),
+    _case("zeros", 3, 257, "zeros", "zeros of both signs are equal"),
+    _case("alternating", 4, 1025, "alternating", "large values of alternating sign, one above a power of two"),
+    _case("denormal", 4, 600, "denormal", "two values in three are denormal"),
+    _case("largest", 4, 333, "largest", "values near the end of the range, their differences beyond it"),
+    _case("small", 4, 4096, "small", "values around 1e-3, a power of two of them"),
+    _case("strided tail", 3, 77, "masked", "short rows far apart, an odd length", layout="strided"),
+    _case("rows=65537 cols=3", 65537, 3, "normal", "more rows than a grid's second axis can count"),
 )
 
 INTERPRET_CASES = (

@@ -120,5 +120,5 @@ SPEC = OperatorSpec(
     wrong_kernels=WRONG_KERNELS,
     implementation="harness.operators.softmax.implementation",
     folder=Path(__file__).parent,
-    free_dims={"rows": 8, "cols": 5000},
+    free_dims={"rows": 300, "cols": 5000},
 )

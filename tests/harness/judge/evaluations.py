@@ -16,13 +16,15 @@ from harness.evaluation.ports import CandidateFault, WorkerOpener
 from harness.evaluation.run import Refused, Run
 from harness.operators.base import OperatorSpec
 
+SMALL_BYTES = 60_000
 STAGES = {Stage.SMOKE: smoke, Stage.CORRECTNESS: correctness, Stage.PROBES: probes}
 
 
 def make_run(
     spec: OperatorSpec, backend: Backend, source: str, opener: Any, limits: Limits | None = None, small: bool = False
 ) -> Run:
-    """An evaluation of ``source``; ``small`` leaves out the measured shapes, which plain Python is too slow for."""
+    """An evaluation of ``source``; ``small`` leaves out measured shapes and large cases, which plain Python is too slow
+    for, and draws small sizes only."""
     goal = Goal(operator=spec.name, backend=backend, hardware="cpu-test-1t", workload="llm", limits=limits or Limits())
     request = EvaluationRequest(
         job="j",
@@ -38,6 +40,11 @@ def make_run(
     workload = spec.workloads["llm"]
     if small:
         workload = replace(workload, shapes={backend: ()})
+        spec = replace(
+            spec,
+            cases=tuple(c for c in spec.cases if c.smoke or spec.bytes_per_call(c.dims, 4) <= SMALL_BYTES),
+            free_dims={dim: max(2, size // 25) for dim, size in spec.free_dims.items()},
+        )
 
     def open_workers(mode: str) -> WorkerOpener:
         return opener(mode) if callable(opener) else opener

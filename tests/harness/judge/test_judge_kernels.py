@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from harness.domain.vocabulary import Backend, Outcome
 from harness.operators import registry
 from harness.operators.base import OperatorSpec, WrongKernel
 from tests.harness.judge.evaluations import judged, make_run
-from tests.harness.judge.plain_worker import PlainOpener
+from tests.harness.judge.plain_worker import CompiledWorker, PlainOpener
 
 OPERATORS = registry.all_operators()
 
@@ -26,11 +27,12 @@ def wrong(backend: Backend) -> list[Any]:
 
 
 @pytest.mark.parametrize("spec", OPERATORS, ids=lambda spec: spec.name)
-def test_numba_baselines_pass_in_plain_python(spec: OperatorSpec) -> None:
-    opener = PlainOpener()
-    run = make_run(spec, Backend.NUMBA, spec.baseline(Backend.NUMBA), opener, small=True)
+def test_numba_baselines_pass(spec: OperatorSpec) -> None:
+    opener = PlainOpener(kind=CompiledWorker)
+    run = make_run(spec, Backend.NUMBA, spec.baseline(Backend.NUMBA), opener)
+    run.workload = replace(run.workload, shapes={Backend.NUMBA: ()})
     assert judged(run) == (Outcome.PASSED, None)
-    assert len(run.correctness.cases) == len(spec.cases)
+    assert len(run.correctness.cases) == len(run.spec.cases) > 12
     assert all(case.passed and (case.worst_ratio or 0) <= 1 for case in run.correctness.cases)
     assert all(worker.closed for worker in opener.workers)
 
@@ -54,6 +56,8 @@ def test_baselines_pass_in_the_sandbox(spec: OperatorSpec, backend: Backend) -> 
     assert judged(run) == (Outcome.PASSED, None)
     measured = [case for case in run.correctness.cases if case.name.startswith("measured ")]
     assert len(measured) == (len(run.workload.shapes[backend]) if backend is Backend.NUMBA else 0)
+    layouts = [case for case in run.correctness.cases if case.name.startswith("as measured ")]
+    assert len(layouts) == len(measured) * (2 if any(argument.strided for argument in spec.inputs) else 1)
     assert all(case.library_error is not None for case in run.correctness.cases if case.error is not None)
 
 

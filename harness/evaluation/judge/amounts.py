@@ -1,0 +1,50 @@
+"""How much is tried, by the place a candidate runs in.
+
+A call costs a CPU worker milliseconds, the interpreter tenths of a second, a device a compilation per new shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.domain.vocabulary import Purpose
+from harness.evaluation.run import Place, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Numbers of the probes. ``spiked_rows``: rows (sequences) of the sensitivity problems; ``spikes``: problems per
+    argument; ``repeats`` of one small input and ``wide_repeats`` of one with ``wide_rows`` rows (0: none); ``fresh``:
+    new contents for a shape already seen; ``sizes``: drawn sizes in a round, ``promotion_sizes`` before a promotion;
+    ``share``: drawn sizes are at most the operator's largest divided by this."""
+
+    spiked_rows: int
+    spikes: int
+    repeats: int
+    wide_rows: int
+    wide_repeats: int
+    fresh: int
+    sizes: int
+    promotion_sizes: int
+    share: int = 1
+
+
+AMOUNTS = {
+    Place.NUMBA: Amounts(spiked_rows=32, spikes=2, repeats=20, wide_rows=100, wide_repeats=5, fresh=4, sizes=176,
+                         promotion_sizes=512),
+    Place.INTERPRETER: Amounts(spiked_rows=6, spikes=1, repeats=2, wide_rows=0, wide_repeats=0, fresh=2, sizes=3,
+                               promotion_sizes=6, share=16),
+    # 528 rows: four blocks for each of the 132 multiprocessors of an H200.
+    Place.DEVICE: Amounts(spiked_rows=32, spikes=2, repeats=20, wide_rows=528, wide_repeats=5, fresh=4, sizes=12,
+                          promotion_sizes=32),
+}
+
+
+def amounts_of(run: Run) -> Amounts:
+    """The amounts for where ``run`` judges."""
+    return AMOUNTS[run.place]
+
+
+def promoting(run: Run) -> bool:
+    """Whether this evaluation decides about a promotion."""
+    return run.request.purpose is Purpose.PROMOTION
