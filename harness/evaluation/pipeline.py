@@ -44,7 +44,7 @@ BY_PLACE: dict[Place, dict[Stage, str]] = {
     },
     Place.INTERPRETER: TRITON,
     Place.DEVICE: TRITON | {
-        Stage.PROBES: "harness.backends.triton.device.sanitizer:probes",
+        Stage.PROBES: "harness.backends.triton.device.stages:probes",
         Stage.BENCHMARK: "harness.evaluation.timing.device.stages:benchmark",
         Stage.RECHECK: "harness.evaluation.timing.device.stages:recheck",
     },

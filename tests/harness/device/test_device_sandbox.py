@@ -1,4 +1,4 @@
-"""The whole pipeline on a device with real sandboxes, recorder, derivation and compiler; only the device is not real."""
+"""The whole pipeline on a device with real sandboxes, recorder, derivation and compiler; the device is not real."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from harness.backends.triton.device import stages
 from harness.backends.triton.launcher import process
+from harness.backends.triton.native.parity import ParityResult
 from harness.cli import evaluate as command
 from harness.domain.codec import check_schema, to_document
 from harness.domain.digest import digest_source
@@ -47,6 +49,7 @@ def devices(monkeypatch: pytest.MonkeyPatch) -> list[FakeDevice]:
         return started[-1]
 
     monkeypatch.setattr(process, "open_device", open_device)
+    monkeypatch.setattr(stages, "parity", lambda *_, **__: ParityResult(True, (), 41.5, 0.7, ("own uid",)))
     monkeypatch.setattr(gpu, "present", lambda name: name == "nvidia-h200")
     monkeypatch.setattr(gpu, "gpu_name", lambda: "nvidia-h200")
     return started
@@ -72,6 +75,8 @@ def test_the_baseline_is_judged_on_the_device_up_to_the_probes(devices: list[Fak
     assert measured == ["measured 32x8192", "measured 4096x4096", "measured 8192x8192"]
     assert 0 < verdict.environment.clocks["device_held_s"] < sum(verdict.stages.values())
     assert [note.code for note in verdict.notes] == ["sanitizer_absent"]
+    assert verdict.environment.clocks["native"] == {
+        "shape": "32x8192", "host_us": 41.5, "first_call_s": 0.7, "walls": ["own uid"]}
     assert devices and all(device.closed for device in devices)
 
 

@@ -45,12 +45,20 @@ class Holding:
         Raises:
             InfrastructureError: the device was not free in time, or no launcher starts.
         """
-        self._account()
-        if self._lock is None:
-            self._acquire()
+        self.reserve()
         if self._device is None:
             self._device = self._open()
         return self._device
+
+    def reserve(self) -> None:
+        """Keep others off the device without a launcher, for another process of this evaluation that uses it.
+
+        Raises:
+            InfrastructureError: it was not free in time.
+        """
+        self._account()
+        if self._lock is None:
+            self._acquire()
 
     def renew(self) -> None:
         """After a fault: end the launcher, start another and see whether the device still computes.

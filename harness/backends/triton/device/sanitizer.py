@@ -55,6 +55,13 @@ def sanitize(run: Run, which: Callable[[str], str | None] = shutil.which) -> Non
     if which(PROGRAM) is None:
         _absent(run, f"{PROGRAM} is not installed on this host")
         return
+    try:
+        _all_tools(run)
+    except InfrastructureError as error:
+        _absent(run, error.text.rstrip("."))
+
+
+def _all_tools(run: Run) -> None:
     began = time.monotonic()
     case = smallest(run)
     with _lent(run, case) as lending:
@@ -124,15 +131,3 @@ def _absent(run: Run, why: str) -> None:
     text = f"The sanitizer tier did not run: {why}. Bounds were checked by guard bands and unmapped pages only."
     if not any(note.code == "sanitizer_absent" and note.text == text for note in run.notes):
         run.notes.append(Reason("sanitizer_absent", run.stage, text))
-
-
-def probes(run: Run) -> None:
-    """Stage ``probes`` on a device: the judge's own, then the sanitizer tier where it is due."""
-    from harness.evaluation.judge.probes import probes as judged
-
-    judged(run)
-    if wanted(run):
-        try:
-            sanitize(run)
-        except InfrastructureError as error:
-            _absent(run, error.text.rstrip("."))
