@@ -139,7 +139,7 @@ def _group(
     honest = [answer.honest_error for answer in answers.values()]
     worst = max(compared, key=_closeness)
     return RowsChecked(worst.worst_ratio, _most([result.error for result in compared]), _most(honest),
-                       library_errors(spec, mine, attributes), tuple(faults), len(rows), worst.bound)
+                       library_errors(spec, mine, attributes, answers), tuple(faults), len(rows), worst.bound)
 
 
 def _placed(result: Compared, first: int) -> Compared:

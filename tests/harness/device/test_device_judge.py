@@ -27,7 +27,7 @@ def test_an_honest_kernel_passes_every_case_and_the_measured_shape(
     run, host, planners = device_run(monkeypatch, spec)
     assert run.place is Place.DEVICE
     assert judged(run) == (Outcome.PASSED, None)
-    names = [case.name for case in run.correctness.cases]
+    names = [case.name for case in run.correctness.cases if not case.name.startswith("as measured")]
     assert names == [*(case.name for case in spec.cases), "measured small"]
     assert all(case.passed and case.baseline_error is not None for case in run.correctness.cases)
     assert run.notes == []
