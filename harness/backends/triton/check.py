@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.backends.triton.recorder.session import MOST_IR_BYTES, MOST_STEPS
 from harness.domain.codec import check_schema, from_document
 from harness.domain.errors import DocumentError
 from harness.domain.plan import LaunchPlan
 
-MAX_STEPS = 256
-MAX_IR_BYTES = 4 << 20
 ITEM_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1,
               "uint8": 1, "bool": 1}
 
@@ -32,8 +31,8 @@ def read_plan(document: Any, arguments: list[dict[str, Any]], target: str) -> La
         raise PlanForged(error.text) from error
     if plan.target != target:
         raise PlanForged(f"it is made for {plan.target}, not {target}")
-    if sum(map(len, (plan.irs or {}).values())) > MAX_IR_BYTES:
-        raise PlanForged(f"its kernels are longer than {MAX_IR_BYTES} bytes")
+    if sum(map(len, (plan.irs or {}).values())) > MOST_IR_BYTES:
+        raise PlanForged(f"its kernels are longer than {MOST_IR_BYTES} bytes")
     _check_buffers(plan, arguments)
     for step in plan.steps:
         _check_step(plan, step)
@@ -44,8 +43,8 @@ def _check_size(document: Any) -> None:
     """Bound the lists first: a schema takes minutes over a hundred thousand steps."""
     for name in ("steps", "buffers", "refusals", "irs"):
         part = document.get(name) if isinstance(document, dict) else None
-        if isinstance(part, list | dict) and len(part) > MAX_STEPS:
-            raise PlanForged(f"it has {len(part)} {name}, more than {MAX_STEPS}")
+        if isinstance(part, list | dict) and len(part) > MOST_STEPS:
+            raise PlanForged(f"it has {len(part)} {name}, more than {MOST_STEPS}")
 
 
 def _check_buffers(plan: LaunchPlan, arguments: list[dict[str, Any]]) -> None:

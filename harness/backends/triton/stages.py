@@ -20,6 +20,7 @@ from harness.operators.base import ShapePoint
 SHAPES_PER_ROUND = 4
 OUTCOME_OF_REFUSAL = {"view_out_of_bounds": Outcome.OUT_OF_BOUNDS, "fill_pattern": Outcome.UNSUPPORTED,
                       "strided_fill": Outcome.UNSUPPORTED, "argument_type": Outcome.UNSUPPORTED,
+                      "plan_too_large": Outcome.UNSUPPORTED,
                       "grid_size": Outcome.RESOURCE_INFEASIBLE, "grid_type": Outcome.RUNTIME_ERROR,
                       "nothing_launched": Outcome.INCORRECT_NUMERIC, "allocator": Outcome.RUNTIME_ERROR}
 """Refusals that are no breach of the rules; all others are ``policy_violation``."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import operator
 from typing import Any
 
@@ -9,6 +11,7 @@ import torch
 from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
+from triton.compiler.compiler import make_backend
 from triton.runtime import _allocation
 
 from harness.backends.triton.properties import driver_properties
@@ -18,6 +21,8 @@ from harness.backends.triton.recorder.session import CANDIDATE_FILE, Session, cu
 from harness.backends.triton.recorder.standin import StandIn
 from harness.backends.triton.targets import Target
 from harness.domain.digest import digest_bytes
+
+_CHECKED_OPTIONS = {"extern_libs", "ir_override", "ptx_options"}
 
 
 class _Unknown:
@@ -87,7 +92,7 @@ class Launcher:
             )
         if 0 in grid:
             return  # the native launcher launches nothing either
-        session.steps.append({"launch": _launch(session, self._src, self._metadata, grid, values)})
+        session.add({"launch": _launch(session, self._src, self._metadata, grid, values)})
 
 
 def _check(session: Session, src: Any, metadata: Any, hooks: tuple[Any, ...]) -> None:
@@ -114,13 +119,32 @@ def _check(session: Session, src: Any, metadata: Any, hooks: tuple[Any, ...]) ->
         session.refuse("foreign_library", f"extern_libs names {', '.join(libraries)}. Only libdevice is linked.")
     if metadata.profile_scratch_size:
         session.refuse("compiler_option", "Instrumented kernels are not recorded. Remove the instrumentation mode.")
+    _check_options(session, metadata)
+
+
+def _check_options(session: Session, metadata: Any) -> None:
+    """Only what a plan carries may decide what is compiled."""
+    for name, usual in _defaults(metadata.target).items():
+        if name in OPTIONS or name in _CHECKED_OPTIONS:
+            continue
+        given = getattr(metadata, name, usual)
+        if json.dumps(given, default=str) != json.dumps(usual, default=str):
+            session.refuse(
+                "launch_option",
+                f"The kernel is compiled with {name}={given!r}, which a plan does not carry. Remove that option.",
+            )
+
+
+@functools.cache
+def _defaults(target: GPUTarget) -> dict[str, Any]:
+    return dict(vars(make_backend(target).parse_options({})))
 
 
 def _launch(session: Session, src: Any, metadata: Any, grid: list[int], values: tuple[Any, ...]) -> dict[str, Any]:
     args = arguments.flatten(session, src.signature, values, getattr(metadata, "tensordesc_meta", None))
     scratch = _global_scratch(session, metadata, grid)
     digest = digest_bytes(metadata.recorded_ir.encode())
-    session.irs[digest] = metadata.recorded_ir
+    session.add_ir(digest, metadata.recorded_ir)
     names = list(src.fn.arg_names)
     divisible = {path: arguments.divisibility(value) for path, value in arguments.paths(src.attrs, names).items()}
     return {
@@ -155,12 +179,12 @@ def _global_scratch(session: Session, metadata: Any, grid: list[int]) -> dict[st
         return {"null": True}
     size = grid[0] * grid[1] * grid[2] * int(metadata.num_ctas) * int(metadata.global_scratch_size)
     memory = _allocation._allocator.get()(size, int(metadata.global_scratch_align), 0)
-    if not isinstance(memory, StandIn) or memory.session_number != session.number or memory.buffer.bytes < size:
+    ours = isinstance(memory, StandIn) and memory.session_number == session.number
+    if not ours or memory.buffer.bytes < memory.byte_offset + size or "scratch" not in memory.buffer.kind:
         session.refuse(
             "allocator", f"The allocator set with triton.set_allocator must return torch.empty of {size} bytes."
         )
-    if memory.buffer.kind == "scratch":
-        memory.buffer.kind = "global_scratch"
+    memory.buffer.kind = "global_scratch"
     return arguments.Recorded(session).pointer("global scratch", memory)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -59,7 +58,7 @@ def install(target: Target) -> None:
         "get_device_capability": lambda device=None: divmod(target.capability, 10),
         "get_device_name": lambda device=None: target.title,
         "is_current_stream_capturing": lambda: False,
-        "current_stream": lambda device=None: SimpleNamespace(cuda_stream=0, device=torch.device("cuda", 0)),
+        "current_stream": lambda device=None: _Stream(),
         "device": lambda device=None: contextlib.nullcontext(),
         "device_of": lambda tensor=None: contextlib.nullcontext(),
         "is_bf16_supported": lambda including_emulation=True: True,
@@ -76,6 +75,13 @@ def install(target: Target) -> None:
                     f"torch.cuda.{name} controls the device or its memory. A plan "
                     "runs in order on one stream; remove it.",
                 ),
+            )
+    for name in ("mark", "range", "range_push", "range_pop", "range_start", "range_end"):
+        if hasattr(cuda.nvtx, name):
+            setattr(
+                cuda.nvtx,
+                name,
+                _refusing("device_control", f"torch.cuda.nvtx.{name} marks a profile. A plan has no host; remove it."),
             )
     timing = (
         "timing",
@@ -99,6 +105,25 @@ def install(target: Target) -> None:
     )
     start = _refusing("thread", "run() starts a thread. Launch from run() itself.")
     threading.Thread.start = start  # type: ignore[method-assign]
+
+
+class _Stream:
+    """The current stream: to be passed on, not to be controlled."""
+
+    cuda_stream = 0
+    stream_id = 0
+    device_index = 0
+
+    @property
+    def device(self) -> torch.device:
+        """The only device."""
+        return torch.device("cuda", 0)
+
+    def __getattr__(self, name: str) -> Any:
+        return _refusing(
+            "device_control",
+            f"'{name}' of the current stream controls the device. A plan runs in order on one stream; remove it.",
+        )()
 
 
 def _refusing(code: str, text: str) -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 
 from triton.backends.nvidia.compiler import CUDABackend
 
+from harness.backends.triton.recorder.session import current
+
 OPTIONS = (
     "num_warps",
     "num_ctas",
@@ -27,11 +29,13 @@ def install() -> None:
     make_ttir, gluon = CUDABackend.make_ttir, CUDABackend.gluon_to_ttgir
 
     def captured_ttir(mod: Any, metadata: dict[str, Any], opt: Any, capability: int) -> Any:
+        _refuse_override(opt)
         result = make_ttir(mod, metadata, opt, capability)
         _keep(metadata, result, opt, "ttir")
         return result
 
     def captured_gluon(self: Any, src: Any, metadata: dict[str, Any], options: Any, capability: int) -> Any:
+        _refuse_override(options)
         result = gluon(self, src, metadata, options, capability)
         _keep(metadata, result, options, "ttgir")
         return result
@@ -39,6 +43,12 @@ def install() -> None:
     CUDABackend.make_ttir = staticmethod(captured_ttir)
     CUDABackend.gluon_to_ttgir = captured_gluon
     CUDABackend.make_cubin = lambda self, src, metadata, opt, capability: b"compiled elsewhere"
+
+
+def _refuse_override(options: Any) -> None:
+    """Before the compiler opens the file that the option names."""
+    if getattr(options, "ir_override", None):
+        current().refuse("compiler_option", "ir_override replaces what the compiler makes. Remove it.")
 
 
 def _keep(metadata: dict[str, Any], module: Any, options: Any, kind: str) -> None:

@@ -10,7 +10,7 @@ import torch
 import triton
 
 from harness.backends.triton.recorder.modes import AllocationMode, DeviceMode
-from harness.backends.triton.recorder.session import ACTIVE, RecordingRefused, Session
+from harness.backends.triton.recorder.session import ACTIVE, Session
 from harness.backends.triton.recorder.standin import StandIn
 from harness.backends.triton.targets import Target
 
@@ -39,7 +39,7 @@ def record(
             refusals.append(
                 {
                     "code": "second_call",
-                    "line": None,
+                    "line": _line_of(run),
                     "text": f"A second call with equal arguments does something else: {difference}. run() keeps no "
                     "state between calls.",
                 }
@@ -48,7 +48,7 @@ def record(
         refusals.append(
             {
                 "code": "nothing_launched",
-                "line": None,
+                "line": _line_of(run),
                 "text": "run() launched no kernel function, so its outputs would stay unwritten.",
             }
         )
@@ -74,16 +74,19 @@ def _call(
         with AllocationMode(session), DeviceMode(session):
             result = run(*values, **attributes)
             if result is not None:
-                session.refuse("returns_value", "run() returns something. It fills its outputs and returns None.")
-    except RecordingRefused:
-        if not session.refusals:
-            raise
-    except Exception:
+                text = "run() returns something. It fills its outputs and returns None."
+                session.note("returns_value", text, _line_of(run))
+    except BaseException:
         if not session.refusals:  # after a refusal, whatever the candidate made of it is of no interest
             raise
     finally:
         ACTIVE.session = None
     return session
+
+
+def _line_of(run: Callable[..., Any]) -> int | None:
+    """Where the candidate defines ``run``."""
+    return getattr(getattr(run, "__code__", None), "co_firstlineno", None)
 
 
 def _stand_in(session: Session, argument: Mapping[str, Any]) -> StandIn:

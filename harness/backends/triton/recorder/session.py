@@ -15,6 +15,9 @@ _ARENA = 0x5000_0000_0000_0000
 _ARENA_STEP = 0x0010_0000_0000_0000
 _ARENAS = 512  # used in turn; the last address stays a positive 64-bit integer
 _GUARD = 4096
+MOST_STEPS = 256  # and as many buffers
+MOST_IR_BYTES = 4 << 20
+MOST_REFUSALS = 20
 
 
 class RecordingRefused(RuntimeError):
@@ -66,10 +69,32 @@ class Session:
 
     def refuse(self, code: str, text: str) -> NoReturn:
         """Note the refusal for good and raise it at the candidate."""
-        refusal = {"code": code, "text": text, "line": candidate_line()}
-        if refusal not in self.refusals and len(self.refusals) < 20:
-            self.refusals.append(refusal)
+        self.note(code, text, candidate_line())
         raise RecordingRefused(text)
+
+    def note(self, code: str, text: str, line: int | None) -> None:
+        """Note a refusal without raising it."""
+        refusal = {"code": code, "text": text, "line": line}
+        if refusal not in self.refusals and len(self.refusals) < MOST_REFUSALS:
+            self.refusals.append(refusal)
+
+    def add(self, step: dict[str, Any]) -> None:
+        """The next step of the plan."""
+        if len(self.steps) >= MOST_STEPS:
+            self.refuse(
+                "plan_too_large",
+                f"One call of run() makes more than {MOST_STEPS} launches and fills. Let one launch do more work.",
+            )
+        self.steps.append(step)
+
+    def add_ir(self, digest: str, text: str) -> None:
+        """The IR text that launches name by ``digest``."""
+        self.irs[digest] = text
+        if sum(map(len, self.irs.values())) > MOST_IR_BYTES:
+            self.refuse(
+                "plan_too_large",
+                f"The kernel functions of one call compile to more than {MOST_IR_BYTES:,} bytes of IR. Unroll less.",
+            )
 
     def check_thread(self) -> None:
         """Refuse work from a thread other than the one that called ``run``."""
@@ -87,6 +112,10 @@ class Session:
         offset: int = 0,
     ) -> Buffer:
         """A new buffer of ``size`` bytes whose array starts ``offset`` bytes into it."""
+        if len(self.buffers) >= MOST_STEPS:
+            self.refuse(
+                "plan_too_large", f"One call of run() makes more than {MOST_STEPS} allocations. Allocate scratch once."
+            )
         base = -(-self._next // 1024) * 1024 + BASE_ALIGNMENT  # aligned to 512 and to no more
         buffer = Buffer(len(self.buffers), kind, name, size, base, shape, strides, dtype, offset)
         self.buffers.append(buffer)
@@ -104,7 +133,7 @@ class Session:
         for width in (1, 2, 4):
             if len(pattern) % width == 0 and pattern == pattern[:width] * (len(pattern) // width):
                 if size:
-                    self.steps.append(
+                    self.add(
                         {
                             "fill": {
                                 "buffer": buffer.id,

@@ -35,6 +35,11 @@ _FILLED: dict[str, Any] = {
 _FILLS = {"zero_.default", "fill_.Scalar"}
 _READS = {"_local_scalar_dense", "equal", "is_nonzero", "item", "allclose"}
 _COPIES = {"_to_copy", "clone", "copy_", "copy", "_unsafe_view", "cat", "stack", "contiguous"}
+# What host code does to a tensor before it reads a number from it.
+_SUMMARIES = {
+    "max", "min", "amax", "amin", "sum", "mean", "any", "all", "argmax", "argmin", "gt", "lt", "ge", "le", "eq", "ne",
+    "count_nonzero", "isnan", "isinf", "isfinite", "unique", "_unique2", "nonzero",
+}  # fmt: skip
 _WHERE = "Do it in a kernel function of your own."
 STRUCT = {
     torch.float32: "<f",
@@ -282,6 +287,12 @@ def _refuse(session: Session, namespace: str, short: str) -> None:
             f"reshape or contiguous() do too). {_WHERE}",
         )
     name = short if namespace == "aten" else f"{namespace}::{short}"
+    if short in _SUMMARIES:
+        session.refuse(
+            "library_compute",
+            f"'{name}' computes with torch, and its result could not be read: no tensor values exist while a plan is "
+            "recorded. Pass the tensor to the kernel function and look at its values there.",
+        )
     session.refuse(
         "library_compute",
         f"'{name}' computes or makes values with torch. A plan holds views, empty and filled "
