@@ -54,7 +54,7 @@ class Run:
     deadline: float = math.inf  # time.monotonic() at which the evaluation is over
     seed: int | None = None  # drawn by the judge after the candidate was imported
     judging: Any = None  # the judge's open session, from smoke to probes
-    bench: Any = None  # what a device's clock prepared, from benchmark to recheck
+    bench: Any = None  # what the clock prepared, from benchmark to recheck
     stage: Stage = Stage.ADMIT
     step_tier: TierResult | None = None
     params: dict[str, Any] = field(default_factory=dict)

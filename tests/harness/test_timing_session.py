@@ -9,6 +9,7 @@ from harness.domain.vocabulary import Backend, Outcome, Stage
 from harness.evaluation import sandbox
 from harness.evaluation.run import Refused
 from harness.evaluation.timing import figures
+from harness.evaluation.timing.rings import Rings
 from harness.evaluation.timing.session import Record, Session, ShapeRecord
 from harness.evaluation.timing.sides import AGAIN, CANDIDATE, Side
 from harness.evaluation.timing.statistics import median
@@ -36,13 +37,14 @@ SWEEPS = 4
 @pytest.fixture
 def session(monkeypatch):
     monkeypatch.setattr("harness.evaluation.timing.rings.MOST_SLOTS", 6)
+    rings = Rings(SPEC, (POINT,), "float32", ("normal",), 1, 1 << 20)
     opened = Session(
-        sandbox.opener(str(Backend.NUMBA)), SPEC, (POINT,), dtype="float32", regimes=("normal",), seed=1,
-        stage=Stage.RECHECK, cores=reserve(), compile_request=compile_request(SPEC, smallest_case(SPEC)),
-        deadline_s=20.0,
+        sandbox.opener(str(Backend.NUMBA)), (POINT,), rings, stage=Stage.RECHECK, cores=reserve(),
+        compile_request=compile_request(SPEC, smallest_case(SPEC)), deadline_s=20.0,
     )
     yield opened
     opened.close()
+    rings.close()
 
 
 def timed(session: Session, candidate: str, opponent: str = HONEST) -> ShapeRecord:

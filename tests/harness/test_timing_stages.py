@@ -175,6 +175,14 @@ def test_only_what_others_do_excuses_an_unsteady_kernel(judged, noisy, refused):
     assert (run.timing is None) is refused
 
 
+def test_a_throughput_floor_is_a_hard_limit(judged):
+    run = judged(FakeSession(faster_by(1.5)), Limits(throughput_floor=1e6))
+    with pytest.raises(Refused) as caught:
+        stages.recheck(run)
+    assert (caught.value.outcome, caught.value.reasons[0].code) == (Outcome.OVER_LIMIT, "throughput_floor")
+    assert run.timing is None
+
+
 def test_a_time_below_the_floor_is_refused_in_both_stages(judged, monkeypatch):
     monkeypatch.setattr(stages, "roofs", lambda: Roofs((Level(1 << 20, 1e8, 1e8),), 1e15, 1))
     for stage in (stages.benchmark, stages.recheck):
@@ -188,3 +196,15 @@ def test_without_an_opponent_nothing_is_compared(judged):
     stages.recheck(run)
     assert (run.comparison, run.score) == (Comparison.NONE, None)
     assert run.samples.shapes[0].aa
+
+
+def test_screening_and_recheck_share_rings_that_end_with_the_recheck(judged, monkeypatch):
+    run = judged(FakeSession(faster_by(1.5)))
+    run.seed = 5
+    monkeypatch.setattr("harness.evaluation.timing.rings.MOST_SLOTS", 4)
+    points = run.workload.shapes[Backend.NUMBA]
+    first = stages._rings(run, points)
+    assert stages._rings(run, points) is first
+    assert [len(ring) for ring in first.values()] == [4]
+    stages.recheck(run)
+    assert (run.bench, dict(first)) == (None, {})

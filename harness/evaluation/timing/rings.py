@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.domain.vocabulary import Stage
 from harness.evaluation.judge import ring as judge_ring
 from harness.evaluation.judge.lending import Lending
 from harness.operators.base import OperatorSpec, ShapePoint
@@ -50,13 +49,34 @@ class Ring:
             lending.close()
 
 
-def make_ring(spec: OperatorSpec, point: ShapePoint, dtype: str, regimes: tuple[str, ...], seed: int, stage: Stage,
-              last_level_bytes: int) -> Ring:
-    """The ring of one shape, contents from ``seed``, ``stage`` and the shape's label."""
+class Rings(dict[str, Ring]):
+    """The rings of all shapes by label, from the screening to the end of the recheck: what one of them renewed, the
+    other never renews to again. Close them."""
+
+    def __init__(self, spec: OperatorSpec, points: Sequence[ShapePoint], dtype: str, regimes: tuple[str, ...],
+                 seed: int, last_level_bytes: int) -> None:
+        """Contents from ``seed`` and the shapes' labels; ``regimes`` are mixed within every tensor."""
+        super().__init__()
+        try:
+            for point in points:
+                self[point.label] = _make(spec, point, dtype, regimes, seed, last_level_bytes)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Give the memory back; idempotent."""
+        for ring in self.values():
+            ring.close()
+        self.clear()
+
+
+def _make(spec: OperatorSpec, point: ShapePoint, dtype: str, regimes: tuple[str, ...], seed: int,
+          last_level_bytes: int) -> Ring:
     slot_bytes = bytes_lent(spec, point, dtype)
     count = ring_slots(slot_bytes, last_level_bytes)
-    slots = judge_ring.fresh_inputs(spec, point, dtype, regimes, seed, count, stage, point.label)
-    return Ring(slots, judge_ring.Renewal(slots, seed, stage, point.label), count * slot_bytes,
+    slots = judge_ring.fresh_inputs(spec, point, dtype, regimes, seed, count, point.label)
+    return Ring(slots, judge_ring.Renewal(slots, seed, point.label), count * slot_bytes,
                 hot_slots(slot_bytes, last_level_bytes, count))
 
 

@@ -29,14 +29,14 @@ from harness.evaluation.judge.lending import Lending
 from harness.evaluation.ports import CandidateFault
 from harness.evaluation.run import Refused
 from harness.evaluation.timing.pulse import on_cores
-from harness.evaluation.timing.rings import Ring, make_ring
+from harness.evaluation.timing.rings import Ring
 from harness.evaluation.timing.sides import CANDIDATE, Side, close_sides, open_sides, opponent_failed
 from harness.evaluation.timing.statistics import median
 from harness.evaluation.timing.sweeper import Sweeper
 from harness.evaluation.timing.watch import Watch
 from harness.hardware.cores import Cores
 from harness.hardware.detect import detect_cpu
-from harness.operators.base import OperatorSpec, ShapePoint
+from harness.operators.base import ShapePoint
 
 NOTHING = "def run(*arrays, **attributes):\n    pass\n"
 EMPTY_BATCHES = 31
@@ -72,35 +72,28 @@ class Record:
 
 
 class Session:
-    """Rings and the clock for one stage of one evaluation. Close it."""
+    """The clock for one stage of one evaluation. Close it."""
 
-    def __init__(self, opener: Any, spec: OperatorSpec, points: tuple[ShapePoint, ...], *, dtype: str,
-                 regimes: tuple[str, ...], seed: int, stage: Stage, cores: Cores, compile_request: dict[str, Any],
-                 deadline_s: float, relative: float | None = None,
+    def __init__(self, opener: Any, points: tuple[ShapePoint, ...], rings: Mapping[str, Ring], *, stage: Stage,
+                 cores: Cores, compile_request: dict[str, Any], deadline_s: float, relative: float | None = None,
                  ensure_time: Callable[[], None] = lambda: None) -> None:
-        """``relative`` is a goal's own tolerance; ``ensure_time`` raises once the evaluation's deadline has passed."""
+        """``rings`` stay the caller's. ``relative`` is a goal's own tolerance; ``ensure_time`` raises once the
+        evaluation's deadline has passed."""
         self._relative, self._ensure_time = relative, ensure_time
-        self._opener, self._spec, self._points, self._stage = opener, spec, points, stage
+        self._opener, self._points, self._stage, self.rings = opener, points, stage, rings
         self._cores, self._compile, self._deadline_s = cores, compile_request, deadline_s
         self._random = random.Random(secrets.randbits(64))  # the order is not part of what a replay needs
-        self.rings: dict[str, Ring] = {}
         self._stack = contextlib.ExitStack()
         try:
             self._stack.enter_context(on_cores(cores.rest))
-            cache = detect_cpu().last_level_bytes
-            for point in points:
-                self.rings[point.label] = make_ring(spec, point, dtype, regimes, seed, stage, cache)
             self._overhead_s = self._measure_overhead()
-            self._watch, self._sweeper = Watch(cores), Sweeper(cache)
+            self._watch, self._sweeper = Watch(cores), Sweeper(detect_cpu().last_level_bytes)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """Give rings and cores back."""
-        for ring in self.rings.values():
-            ring.close()
-        self.rings.clear()
+        """Give the cores back."""
         self._stack.close()
 
     @property

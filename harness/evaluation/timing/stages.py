@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from harness.evaluation.judge.seeds import draw_seed
 from harness.evaluation.run import Refused, Run
 from harness.evaluation.timing import figures
 from harness.evaluation.timing.comparison import Compared, compare, score
+from harness.evaluation.timing.rings import Rings
 from harness.evaluation.timing.session import Record, Session
 from harness.evaluation.timing.sides import AGAIN, CANDIDATE
 from harness.hardware import exclusive, telemetry
@@ -114,6 +116,7 @@ def recheck(run: Run) -> None:
             compared = compare(samples, str(role))
         work = _work(run, points, session)
         run.clocks["overhead_us"] = session.overhead_us
+    _close_rings(run)
     timing = figures.timing_of(samples, work, evidence=Evidence.BOUNDED, longer=longer)
     _refuse_impossible(timing, work, Stage.RECHECK)
     _refuse_limits(run, timing, samples, quiet=not record.noisy and _quiet())
@@ -170,15 +173,29 @@ def _session(run: Run, stage: Stage, points: tuple[ShapePoint, ...]) -> Iterator
 
 
 def _open_session(run: Run, stage: Stage, points: tuple[ShapePoint, ...]) -> Session:
-    assert run.seed is not None
     override = run.request.goal.limits.tolerance
     return Session(
-        run.open_workers(str(Backend.NUMBA)), run.spec, points, dtype=run.workload.dtypes[run.request.backend],
-        regimes=run.workload.regimes, seed=run.seed, stage=stage, cores=reserve(),
+        run.open_workers(str(Backend.NUMBA)), points, _rings(run, points), stage=stage, cores=reserve(),
         compile_request=compile_request(run.spec, smallest_case(run.spec)),
         deadline_s=min(STEP_S, max(1.0, run.remaining_s)), ensure_time=run.ensure_time,
         relative=override.relative if override else None,
     )
+
+
+def _rings(run: Run, points: tuple[ShapePoint, ...]) -> Rings:
+    """The rings of ``run``, made now where there are none. They go with the run at the latest."""
+    if run.bench is None:
+        assert run.seed is not None
+        run.bench = Rings(run.spec, points, run.workload.dtypes[run.request.backend], run.workload.regimes, run.seed,
+                          detect_cpu().last_level_bytes)
+        weakref.finalize(run, run.bench.close)
+    return run.bench
+
+
+def _close_rings(run: Run) -> None:
+    if run.bench is not None:
+        run.bench.close()
+        run.bench = None
 
 
 def _rounds(run: Run, session: Session, line_up: LineUp, record: Record, sweeps: int, done: int) -> None:
