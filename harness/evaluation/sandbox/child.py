@@ -68,13 +68,14 @@ class Channel:
         self._notes.clear()
 
 
-def become(config: dict[str, Any], sock: socket.socket, output: int, notes: Notes) -> None:
+def become(config: dict[str, Any], sock: socket.socket, output: int, notes: Notes, group: int | None = None) -> None:
     """Turn the freshly forked process into a confined candidate process and serve until the judge hangs up.
 
-    Never returns.
+    ``group`` is where it joins its control group. Never returns.
     """
     status = 1
     try:
+        refused = _join(group)
         sock = _only_descriptors(sock, output)
         os.setsid()
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
@@ -89,6 +90,10 @@ def become(config: dict[str, Any], sock: socket.socket, output: int, notes: Note
             os.sched_setaffinity(0, set(config["cores"]))
         _first_to_die()
         built = walls.build(plan)
+        if refused is None:
+            built.standing.append("cgroup")
+        elif refused:
+            built.missing["cgroup"] = refused
         notes.install()
         random.seed()
         channel = Channel(sock, notes)
@@ -99,6 +104,17 @@ def become(config: dict[str, Any], sock: socket.socket, output: int, notes: Note
         status = 0
     finally:
         os._exit(status)
+
+
+def _join(group: int | None) -> str | None:
+    """Join the control group; ``None`` when that worked, else why not (nothing where there is none)."""
+    if group is None:
+        return ""
+    try:
+        os.write(group, b"0")
+    except OSError as error:
+        return str(error)
+    return None
 
 
 def _only_descriptors(sock: socket.socket, output: int) -> socket.socket:

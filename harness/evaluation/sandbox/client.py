@@ -12,9 +12,10 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.domain.errors import InfrastructureError
-from harness.evaluation.sandbox import frames, removal
+from harness.evaluation.sandbox import cgroup, frames, removal, walls
 from harness.evaluation.sandbox.modes import SINGLE_THREADED, Mode
 from harness.hardware.cores import reserve
 
@@ -22,6 +23,15 @@ PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 START_S = 60.0
 PREFIX = "kernelopt-sandbox-"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+
+
+class Forked(NamedTuple):
+    """The judge's ends of one candidate process: its keeper, itself, its folder, its control group if it has one."""
+
+    control: socket.socket
+    channel: socket.socket
+    tmp: str
+    group: cgroup.Group | None
 
 
 class ServerClient:
@@ -75,8 +85,8 @@ class ServerClient:
         """Whether the server still runs."""
         return self.process.poll() is None
 
-    def fork(self, asked: dict[str, object]) -> tuple[socket.socket, socket.socket, str]:
-        """Ask for one candidate process; returns the control socket, the channel and its temporary directory.
+    def fork(self, asked: dict[str, object]) -> Forked:
+        """Ask for one candidate process.
 
         Raises:
             InfrastructureError: the server is gone.
@@ -85,17 +95,21 @@ class ServerClient:
         channel, their_channel = socket.socketpair()
         tmp = tempfile.mkdtemp(prefix="candidate-", dir=self._home)
         document = {"data_bytes": self.mode.data_bytes, "tmp": tmp, **asked}
+        group = cgroup.candidate_group(document["data_bytes"], walls.PROCESSES)  # type: ignore[arg-type]
+        procs = [group.procs] if group is not None else []
         try:
             with self._lock:
-                frames.send(self._sock, document, [their_control.fileno(), their_channel.fileno()])
+                frames.send(self._sock, document, [their_control.fileno(), their_channel.fileno(), *procs])
         except frames.FrameError as error:
+            if group is not None:
+                group.remove()
             control.close()
             channel.close()
             raise InfrastructureError(f"The sandbox server for '{self.mode.name}' is gone: {error}.") from error
         finally:
             their_control.close()
             their_channel.close()
-        return control, channel, tmp
+        return Forked(control, channel, tmp, group)
 
     def close(self) -> None:
         """End the server; idempotent. Keepers end their candidates when their own sockets close."""
@@ -114,7 +128,8 @@ class ServerClient:
 
 
 def sweep() -> None:
-    """Remove the folders of servers whose judge was killed before it could."""
+    """Remove the folders and control groups of servers whose judge was killed before it could."""
+    cgroup.sweep()
     for path in Path(tempfile.gettempdir()).glob(PREFIX + "*-*"):
         owner = path.name.removeprefix(PREFIX).partition("-")[0]
         if owner.isdigit() and not Path("/proc", owner).exists():

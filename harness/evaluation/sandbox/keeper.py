@@ -83,7 +83,8 @@ class Keeper:
         if asked["op"] == "stop":
             answer["done"] = self._frozen = tree.stop(own_namespace=self._own)
             answer["switches"] = tree.involuntary_switches(self._candidate)
-            answer["cpu_s"] = tree.cpu_seconds(tree.members())
+            living = tree.members()
+            answer["cpu_s"] = tree.cpu_seconds(living) + tree.ended_seconds(living)
         elif asked["op"] == "continue":
             self._frozen = False
             tree.resume()

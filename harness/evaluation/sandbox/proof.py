@@ -14,10 +14,10 @@ from pathlib import Path
 
 from harness.domain.errors import InfrastructureError
 from harness.evaluation.ports import CandidateFault
-from harness.evaluation.sandbox import frames, jail, walls
+from harness.evaluation.sandbox import cgroup, frames, jail, walls
 from harness.evaluation.sandbox.client import ServerClient
 from harness.evaluation.sandbox.escape import KERNEL_CALLS
-from harness.evaluation.sandbox.worker import SandboxWorker
+from harness.evaluation.sandbox.worker import CGROUP, SandboxWorker
 
 FILES = ("read_secret", "write_outside", "execute")
 NETWORK = ("tcp", "udp", "abstract_socket")
@@ -64,20 +64,22 @@ def prove(server: ServerClient, without: Sequence[str] = ()) -> Proof:
 
 def _probe(server: ServerClient, without: Sequence[str], *, own_uid: bool) -> Proof | None:
     with _bait() as bait:
-        control, channel, tmp = server.fork({"probe": True, "uid": own_uid, "without": list(without)})
-        worker = SandboxWorker(control, channel, tmp, deadline_s=20.0)
+        forked = server.fork({"probe": True, "uid": own_uid, "without": list(without)})
+        worker = SandboxWorker(forked, deadline_s=20.0)
         try:
             worker.wait_ready()
-            facts = {**bait.facts, "judge_pid": os.getpid(), "tmp": jail.TMP if server.jail else tmp}
+            facts = {**bait.facts, "judge_pid": os.getpid(), "tmp": jail.TMP if server.jail else forked.tmp}
             answer = worker.exchange(facts)
+            grouped = forked.group is not None and bool(forked.group.members())
         except (InfrastructureError, CandidateFault):
             return None
         finally:
-            tree_dead = _dies(worker, channel)
+            tree_dead = _dies(worker, forked.channel)
         if answer["broken"]:
             return None
         escaped = set(answer["escaped"]) | bait.touched()
-    return _grade(worker.standing, escaped, tree_dead=tree_dead, foreign_uid=answer["uid"] != os.getuid(),
+    standing = tuple(wall for wall in worker.standing if wall != CGROUP or grouped)
+    return _grade(standing, escaped, tree_dead=tree_dead, foreign_uid=answer["uid"] != os.getuid(),
                   trouble=server.trouble, missing=_missing(server, worker.missing, without, own_uid=own_uid))
 
 
@@ -85,6 +87,8 @@ def _missing(server: ServerClient, said: dict[str, str], without: Sequence[str],
              own_uid: bool) -> tuple[tuple[str, str], ...]:
     """Why walls do not stand, by wall."""
     reasons = dict(said)
+    if cgroup.home()[0] is None:
+        reasons[CGROUP] = cgroup.home()[1]
     if not server.jail:
         reasons |= dict.fromkeys(NAMESPACES, server.trouble.removeprefix("no private namespaces: "))
     if not own_uid:
@@ -123,7 +127,7 @@ def _grade(standing: tuple[str, ...], escaped: set[str], *, tree_dead: bool, for
             break
         level = reached
     holds = {"limits": limits, "landlock": files, "mountns": files, "netns": network, "seccomp": held(*KERNEL),
-             "pidns": peers and tree_dead, "uid": peers and foreign_uid, "no_new_privs": True}
+             "pidns": peers and tree_dead, "uid": peers and foreign_uid, "no_new_privs": True, CGROUP: tree_dead}
     proved = tuple(name for name in standing if holds.get(name, False))
     return Proof(level, proved, tuple(sorted(escaped)), own_uid="uid" in found, trouble=trouble, missing=missing)
 

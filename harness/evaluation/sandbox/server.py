@@ -60,7 +60,7 @@ class Server:
             self._open(asked, fds)
 
     def _open(self, asked: dict[str, Any], fds: list[int]) -> None:
-        control, channel = fds
+        control, channel, *group = fds
         self._opened += 1
         use_jail = self._jailed and asked.get("jail", True)
         config = {
@@ -77,12 +77,13 @@ class Server:
             try:
                 self._sock.close()
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                self._keep(config, socket.socket(fileno=control), socket.socket(fileno=channel))
+                self._keep(config, socket.socket(fileno=control), socket.socket(fileno=channel), *group)
             finally:
                 os._exit(0)
         frames.close_all(fds)
 
-    def _keep(self, config: dict[str, Any], control: socket.socket, channel: socket.socket) -> None:
+    def _keep(self, config: dict[str, Any], control: socket.socket, channel: socket.socket,
+              group: int | None = None) -> None:
         """Between server and keeper stands a short-lived process, because a pid namespace starts with a fork."""
         if config["jail"]:
             linux.unshare(linux.CLONE_NEWPID | linux.CLONE_NEWNS | linux.CLONE_NEWIPC)
@@ -97,7 +98,7 @@ class Server:
 
         def become(output: int) -> None:
             control.close()
-            child.become(config, channel, output, self._notes)
+            child.become(config, channel, output, self._notes, group)
 
         allowance = watch.Allowance(
             memory_bytes=config["data_bytes"], tmp=None if config["jail"] else config["tmp"], tmp_bytes=TMP_BYTES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import time
 from collections.abc import Iterable, Iterator
@@ -42,6 +43,17 @@ def cpu_seconds(pids: Iterable[int]) -> float:
         with contextlib.suppress(OSError):
             total += time.clock_gettime((~pid << 3) | 2)  # the kernel's number for the clock of another process
     return total
+
+
+def ended_seconds(pids: Iterable[int]) -> float:
+    """What processes that have ended spent, as far as the processes ``pids`` or this one waited for them."""
+    ticks = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"{PROC}/{pid}/stat", "rb") as file:  # noqa: PTH123
+            words = file.read().rpartition(b")")[2].split()
+            ticks += int(words[13]) + int(words[14])
+    waited = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ticks / os.sysconf("SC_CLK_TCK") + waited.ru_utime + waited.ru_stime
 
 
 def descendants() -> set[int]:

@@ -13,10 +13,12 @@ from harness.domain.errors import InfrastructureError
 from harness.domain.vocabulary import Outcome
 from harness.evaluation.ports import CallReport, CandidateFault, Fault, Lent, LoadReport
 from harness.evaluation.sandbox import frames, removal
+from harness.evaluation.sandbox.client import Forked
 from harness.evaluation.sandbox.verdicts_on_faults import crashed, exceeded, forged, late, said
 
 CONTROL_S = 10.0
 DEADLINE_S = 60.0
+CGROUP = "cgroup"
 MOST_CLAIMED = 1 << 53
 """A number beyond this, from a process that is not trusted, is nonsense and would not survive a document."""
 
@@ -27,12 +29,9 @@ class SandboxWorker:
     ``load`` and ``call`` are ``ask`` with a fixed vocabulary; a backend's stage may use ``ask`` for more.
     """
 
-    def __init__(self, control: socket.socket, channel: socket.socket, tmp: str, *, deadline_s: float | None = None,
-                 bounds_checks: bool = False, options: Mapping[str, Any] | None = None,
-                 declines: Sequence[Outcome] = ()) -> None:
-        self._control = control
-        self._channel = channel
-        self._tmp = tmp
+    def __init__(self, forked: Forked, *, deadline_s: float | None = None, bounds_checks: bool = False,
+                 options: Mapping[str, Any] | None = None, declines: Sequence[Outcome] = ()) -> None:
+        self._control, self._channel, self._tmp, self._group = forked
         self._deadline_s = deadline_s or DEADLINE_S
         self._bounds_checks = bounds_checks
         self._options = dict(options or {})
@@ -56,6 +55,8 @@ class SandboxWorker:
             self._channel.settimeout(None)
             self.standing = tuple(ready["ready"])
             self.missing = dict(ready["missing"])
+            if self._group is not None:
+                self._group.joined()
         except frames.FrameError as error:
             self.close()
             raise InfrastructureError(f"A sandbox process did not start: {error}.") from error
@@ -148,7 +149,8 @@ class SandboxWorker:
                 raise CandidateFault(Fault(Outcome.RUNTIME_ERROR, "not_stoppable", text))
             self._frozen = True
             self.switches = int(answer.get("switches", 0))
-            self.cpu_s = float(answer.get("cpu_s", 0.0))
+            counted = self._group.cpu_seconds() if CGROUP in self.standing and self._group is not None else None
+            self.cpu_s = float(answer.get("cpu_s", 0.0)) if counted is None else counted
 
     def resume(self) -> None:
         """Let the process run again."""
@@ -171,6 +173,8 @@ class SandboxWorker:
         self._control.close()
         self._channel.close()
         removal.remove(self._tmp)
+        if self._group is not None:
+            self._group.remove()
 
     def _await_end(self) -> None:
         """The keeper closes its socket as its last act: by then the whole tree is dead."""

@@ -56,8 +56,8 @@ class SandboxOpener:
         for name in ("cores", "data_bytes"):
             if name in given:
                 asked[name] = given.pop(name)
-        control, channel, tmp = self._living().fork(asked)
-        worker = SandboxWorker(control, channel, tmp, deadline_s=deadline_s, bounds_checks=bounds_checks, options=given,
+        forked = self._living().fork(asked)
+        worker = SandboxWorker(forked, deadline_s=deadline_s, bounds_checks=bounds_checks, options=given,
                                declines=self._mode.declines)
         worker.wait_ready()
         return worker
