@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.backends.numba.stages import compile_request, smallest_case
+from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Backend, Outcome, Stage
 from harness.evaluation import sandbox
 from harness.evaluation.run import Refused
@@ -66,6 +67,21 @@ def test_a_round_leaves_every_kind_of_sample(session):
     assert len(shape.repeated[CANDIDATE]) == len(shape.cold) == len(shape.speed) == len(shape.disturbed) == 1
     assert 0 < shape.speed[0] <= 1.0
     assert all(1 <= calls <= 6 for calls in shape.calls[0]) and len(shape.calls[0]) == SWEEPS
+
+
+@pytest.mark.sandbox
+def test_a_deadline_that_passes_while_timing_ends_the_evaluation(session, monkeypatch):
+    asked = []
+
+    def passed() -> None:
+        asked.append(1)
+        if len(asked) == 3:
+            raise Refused(Outcome.TIMEOUT, Reason("timeout", Stage.RECHECK, "too late"))
+
+    monkeypatch.setattr(session, "_ensure_time", passed)
+    with pytest.raises(Refused) as caught:
+        timed(session, HONEST)
+    assert (caught.value.outcome, len(asked)) == (Outcome.TIMEOUT, 3)
 
 
 FAST_CLOCK = "import time\nreal = time.perf_counter\ntime.perf_counter = lambda: real() / 100\n" + HONEST
