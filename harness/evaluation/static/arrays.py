@@ -23,11 +23,13 @@ Function = ast.FunctionDef | ast.Lambda
 
 @dataclass
 class Arrays:
-    """The answer for one candidate: per module-level host function, the names that may hold arrays."""
+    """The answer for one candidate: per module-level host function, the names that may hold arrays (``names``), and
+    those of them that may be an array rather than a container of arrays (``itself``)."""
 
     candidate: Candidate
     ranks: dict[str, int] = field(default_factory=dict)
     names: dict[str, set[str]] = field(default_factory=dict)
+    itself: dict[str, set[str]] = field(default_factory=dict)
     returning: set[int] = field(default_factory=set)
     _functions: dict[tuple[str, str], list[tuple[str, Function]]] = field(default_factory=dict)
 
@@ -52,6 +54,28 @@ class Arrays:
         if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
             return self.may_hold(host, node.elt)
         return isinstance(node, ast.DictComp) and self.may_hold(host, node.value)
+
+    def is_array(self, host: str, node: ast.AST) -> bool:
+        """Whether an expression may be an array itself, so that a loop over it would read values."""
+        if isinstance(node, ast.Name):
+            return node.id in self.itself[host]
+        if isinstance(node, ast.Subscript):
+            return self.is_array(host, node.value) and not self.is_element(host, node)
+        if isinstance(node, ast.Attribute):
+            return node.attr in ("T", "mT") and self.is_array(host, node.value)
+        if isinstance(node, ast.IfExp):
+            return self.is_array(host, node.body) or self.is_array(host, node.orelse)
+        if isinstance(node, ast.BoolOp):
+            return any(self.is_array(host, value) for value in node.values)
+        if isinstance(node, ast.NamedExpr):
+            return self.is_array(host, node.value)
+        if not isinstance(node, ast.Call):
+            return False
+        if isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS and self.candidate.found.dotted(
+                node.func) is None:
+            return self.is_array(host, node.func.value)
+        last = (self.candidate.found.dotted(node.func) or "").rpartition(".")[2]
+        return last in ALLOCATIONS or (isinstance(node.func, ast.Attribute) and node.func.attr in ALLOCATIONS)
 
     def is_element(self, host: str, node: ast.Subscript) -> bool:
         """``x[i, j]`` with as many plain indices as an argument of `run` has axes."""
@@ -102,20 +126,26 @@ def find_arrays(candidate: Candidate) -> Arrays:
 
 def _find(candidate: Candidate) -> Arrays:
     ranks = {argument.name: len(argument.dims) for argument in candidate.spec.arguments}
-    arrays = Arrays(candidate, ranks, {name: set() for name in candidate.found.hosts})
+    arrays = Arrays(candidate, ranks, {name: set() for name in candidate.found.hosts},
+                    {name: set() for name in candidate.found.hosts})
     if "run" in arrays.names:
-        arrays.names["run"] = set(ranks)
+        arrays.names["run"], arrays.itself["run"] = set(ranks), set(ranks)
     for host, function in candidate.found.hosts.items():
         for node in ast.walk(function):
             for name, target in _named_functions(node, function):
                 arrays._functions.setdefault((host, name), []).append((host, target))
     while True:
-        before = sum(map(len, arrays.names.values())) + len(arrays.returning)
+        before = _size(arrays)
         for host, function in candidate.found.hosts.items():
             for node in ast.walk(function):
                 _propagate(arrays, host, node)
-        if sum(map(len, arrays.names.values())) + len(arrays.returning) == before:
+        if _size(arrays) == before:
             return arrays
+
+
+def _size(arrays: Arrays) -> int:
+    held = sum(len(names) for names in [*arrays.names.values(), *arrays.itself.values()])
+    return held + len(arrays.returning)
 
 
 def _named_functions(node: ast.AST, outer: ast.FunctionDef) -> list[tuple[str, Function]]:
@@ -134,6 +164,9 @@ def _propagate(arrays: Arrays, host: str, node: ast.AST) -> None:
         _assign(arrays, host, node.target, node.value)
     elif isinstance(node, ast.For | ast.comprehension) and arrays.may_hold(host, node.iter):
         arrays.names[host] |= _names(node.target)
+        if isinstance(node.iter, ast.Tuple | ast.List | ast.Set) and any(
+                arrays.is_array(host, item) for item in node.iter.elts):
+            arrays.itself[host] |= _names(node.target)
     elif isinstance(node, ast.FunctionDef):
         if any(isinstance(part, ast.Return) and part.value is not None and arrays.may_hold(host, part.value)
                for part in ast.walk(node)):
@@ -151,6 +184,8 @@ def _assign(arrays: Arrays, host: str, target: ast.expr, value: ast.expr) -> Non
             _assign(arrays, host, inner, part)
     elif arrays.may_hold(host, value):
         arrays.names[host] |= _names(target)
+        if isinstance(target, ast.Name) and arrays.is_array(host, value):
+            arrays.itself[host].add(target.id)
 
 
 def _pass_arguments(arrays: Arrays, host: str, node: ast.Call) -> None:
@@ -165,9 +200,18 @@ def _pass_arguments(arrays: Arrays, host: str, node: ast.Call) -> None:
                 if arrays.may_hold(host, argument):
                     every = isinstance(argument, ast.Starred)
                     arrays.names[owner] |= set(names if every else names[position:position + 1])
+                    if arrays.is_array(host, argument):
+                        arrays.itself[owner] |= set(names[position:position + 1]) - _gathering(function)
             for keyword in node.keywords:
                 if arrays.may_hold(host, keyword):
                     arrays.names[owner] |= {keyword.arg} if keyword.arg else set(names)
+                    if keyword.arg and arrays.is_array(host, keyword.value):
+                        arrays.itself[owner].add(keyword.arg)
+
+
+def _gathering(function: Function) -> set[str]:
+    """Parameters that gather several arguments: containers, whatever is passed."""
+    return {part.arg for part in (function.args.vararg, function.args.kwarg) if part is not None}
 
 
 def _names(target: ast.AST) -> set[str]:
