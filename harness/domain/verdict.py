@@ -123,7 +123,10 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class ShapeTiming:
-    """Measured times of one shape in microseconds, bandwidth in GB/s, ``cv`` and ``roof_share`` as fractions."""
+    """Measured times of one shape in microseconds, bandwidth in GB/s, ``cv`` and ``roof_share`` as fractions.
+
+    ``host_us``: from a native call of ``run`` to the end of its last kernel, host code included; ``None`` where no
+    native run was made."""
 
     shape: str
     weight: float
@@ -138,6 +141,7 @@ class ShapeTiming:
     tflops: float | None = None
     roof_share: float | None = None
     versus: dict[str, Ratio] = field(default_factory=dict)
+    host_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

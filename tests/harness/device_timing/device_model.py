@@ -177,7 +177,7 @@ def plan(kernel: str) -> LaunchPlan:
 
 
 def run_of(sources: dict[str, str], model: Model, *, points: Any, operator: str = "softmax", limits: Any = None,
-           seed: int = 1, looks: Sequence[Reading | None] = (CALM,)) -> Any:
+           seed: int = 1, looks: Sequence[Reading | None] = (CALM,), native: Any = None) -> Any:
     """A run whose plan stage is over: ``sources`` are the texts of candidate and opponents by role; every text is the
     name of a kernel of the model. Recording and compiling are left out, everything behind them is real. ``looks`` are
     what the card's telemetry reads, the last one for ever."""
@@ -192,7 +192,7 @@ def run_of(sources: dict[str, str], model: Model, *, points: Any, operator: str 
     against = tuple(Opponent(Role(role), digest_bytes(text.encode()), text)
                     for role, text in sources.items() if role != "candidate")
     run.request = replace(run.request, against=against)
-    run.device, run.seed = "nvidia-h200", 77
+    run.device, run.seed, run.clocks["native"] = "nvidia-h200", 77, native
     assert run.place is Place.DEVICE
     device = ModelDevice(spec, model, seed)
     run.open_device = lambda *_, **__: device

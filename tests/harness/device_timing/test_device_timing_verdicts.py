@@ -58,6 +58,11 @@ def test_samples_hold_every_role_hot_first_calls_and_the_control():
     assert run.score > 1 and run.timing.overall["baseline"].ratio > run.timing.overall["incumbent"].ratio
 
 
+def test_the_native_runs_figure_stands_beside_the_devices_own():
+    found = timed(PAIR, model(90.0, 100.0), points=POINTS, native={"shape": "7x4099", "host_us": 131.0})
+    assert [shape.host_us for shape in found.run.timing.shapes] == [None, 131.0]
+
+
 def test_a_kernel_alone_is_timed_against_a_copy_of_itself():
     found = timed({"candidate": "mine"}, model(90.0, 100.0), points=POINTS)
     assert found.run.comparison is Comparison.NONE and found.run.timing.noise > 0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from harness.backends.triton.device import faults
 from harness.backends.triton.device.holding import Holding
+from harness.backends.triton.device.stages import NATIVE
 from harness.backends.triton.launcher.client import DeviceFault
 from harness.domain.samples import Samples
 from harness.domain.verdict import Reason, Timing
@@ -118,12 +121,20 @@ def recheck(run: Run) -> None:
     _refuse_impossible(timing, work, Stage.RECHECK)
     _note(run, session, doubts)
     _refuse_limits(run, timing, samples, session)
-    run.timing, run.samples = timing, samples
+    run.timing, run.samples = with_host(timing, run.clocks.get(NATIVE)), samples
     run.suspicious += figures.suspicious(timing, work, Record())
     run.comparison = compared.comparison if compared else Comparison.NONE
     run.regressions = compared.regressions if compared else ()
     if run.opponent(Role.BASELINE) is not None:
         run.score = score(samples, run.request.goal.objective.weights)
+
+
+def with_host(timing: Timing, native: Mapping[str, Any] | None) -> Timing:
+    """``timing`` with the host-inclusive time of the shape that was called natively, where one was."""
+    if not native:
+        return timing
+    return replace(timing, shapes=tuple(
+        replace(one, host_us=native["host_us"]) if one.shape == native["shape"] else one for one in timing.shapes))
 
 
 def pairs_for(slowest_us: float | None, ratio: float | None) -> int:
