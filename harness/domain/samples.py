@@ -25,8 +25,8 @@ class ShapeSamples:
     ``repeated`` (calls on contents that the kernel had met: no figure, only a lead) and ``first_calls`` (import,
     compilation and first call of a fresh process) hold samples by side: ``candidate`` and the roles.
 
-    Per round, for the plots: ``speed`` of a CPU's clock as a share of the fastest one that the session saw, ``mhz`` of a
-    GPU's, and ``disturbed``, a sentence where something disturbed the round and it could not be repeated (else empty).
+    Per round, for the plots: ``speed`` of a CPU's clock as a share of the fastest one that the session saw, ``mhz`` of
+    a GPU's, and ``disturbed``, a sentence where something disturbed the round that stood after repeats (else empty).
     """
 
     shape: str
