@@ -21,6 +21,9 @@ from harness.evaluation.selftest.results import CorpusResult
 from harness.evaluation.selftest.resume import Resumed
 from harness.evaluation.selftest.runner import place_of
 
+LAUNCHERS_AT_MOST = 8
+"""Workers on one GPU by default: each holds a launcher with device memory of its own."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -30,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hardware", metavar="GPU", help="judge the Triton kernels on this host's GPU, for instance "
                         "nvidia-h200, instead of the interpreter")
     parser.add_argument("--only", metavar="TEXT", help="only kernels whose name contains TEXT")
-    parser.add_argument("--jobs", type=int, metavar="N", help="worker processes; as many as there are cores by default")
+    parser.add_argument("--jobs", type=int, metavar="N", help="worker processes; by default as many as there are cores, at most 8 on a GPU")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="keep each result in FILE and take over those of "
                         "the last 24 hours that still count; a run that was stopped goes on where it was")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -47,7 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     if results and not arguments.json:
         sys.stdout.write(f"{len(results)} results of {arguments.resume} still count.\n")
     todo = kernels if kept is None else kept.open
-    jobs = arguments.jobs or len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0))
+    jobs = max(1, arguments.jobs or (cores if hardware is None else min(cores, LAUNCHERS_AT_MOST)))
     try:
         with contextlib.closing(_results(todo, jobs, hardware)) as coming:
             for result in coming:
@@ -61,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         where = f"they are kept in {arguments.resume}" if kept is not None else "nothing was kept, --resume would"
         sys.stderr.write(f"Stopped after {len(results)} of {len(kernels)} kernels; {where}.\n")
         return 130
-    document = report(results, quick=arguments.quick, seconds=time.monotonic() - began, jobs=jobs)
+    document = report(results, quick=arguments.quick, seconds=time.monotonic() - began, jobs=jobs, hardware=hardware)
     sys.stdout.write(json.dumps(document, indent=1) + "\n" if arguments.json else summary_of(document))
     if any(result.failed for result in results):
         return 1

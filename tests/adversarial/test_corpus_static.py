@@ -6,6 +6,7 @@ import pytest
 
 from harness.domain.errors import SourceError
 from harness.domain.vocabulary import Backend, Outcome, Stage, Tier
+from harness.evaluation.run import Place
 from harness.evaluation.selftest.corpus import FOLDER, CorpusKernel, read_corpus, whole_corpus
 from harness.evaluation.source.intake import parse, read_source
 from harness.evaluation.source.tier import classify
@@ -70,4 +71,7 @@ def test_the_corpus_is_large_complete_and_covers_both_backends() -> None:
     present = {path for folder in ("cheats", "wrong", "honest") for path in (FOLDER / folder).glob("*.py")}
     assert listed == present
     assert all(kernel.outcomes == (Outcome.PASSED,) for kernel in of_kind("honest"))
-    assert all(Outcome.PASSED not in kernel.outcomes for kernel in CORPUS if kernel.kind != "honest")
+    assert all(Outcome.PASSED not in (*kernel.outcomes, *kernel.device_outcomes)
+               for kernel in CORPUS if kernel.kind != "honest")
+    assert all(kernel.judged_at(Place.DEVICE) for kernel in CORPUS if kernel.backend is Backend.TRITON)
+    assert all(kernel.note.endswith(".") for kernel in CORPUS)

@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness import EVALUATOR_VERSION
+from harness.domain.codec import to_document
+from harness.domain.vocabulary import Backend
 from harness.evaluation.selftest.corpus import BEFORE_A_PROCESS, KINDS
 from harness.evaluation.selftest.results import CorpusResult
+from harness.hardware.detect import environment
 
 
-def report(results: Sequence[CorpusResult], *, quick: bool, seconds: float, jobs: int = 1) -> dict[str, Any]:
+def report(results: Sequence[CorpusResult], *, quick: bool, seconds: float, jobs: int = 1,
+           hardware: str | None = None) -> dict[str, Any]:
     """Counts, environments and every kernel; ``passed`` is ``None`` where something could not be judged.
 
+    ``environments`` are the classes that verdicts named, ``machines`` what this machine is like for each backend that
+    ran: processor, GPU, driver, versions. ``hardware`` is the GPU that was asked for.
     ``isolation`` is the lowest level at which a kernel was really started, ``None`` where none was. ``seconds`` is this
     run's own time: results that it took over from an earlier one cost nothing.
     """
@@ -24,6 +30,8 @@ def report(results: Sequence[CorpusResult], *, quick: bool, seconds: float, jobs
     return {
         "version": 1, "evaluator": EVALUATOR_VERSION, "quick": quick, "jobs": jobs,
         "environments": sorted({result.environment for result in results if result.environment}),
+        "machines": {str(backend): to_document(environment(backend, hardware if backend is Backend.TRITON else None))
+                     for backend in sorted({result.kernel.backend for result in results})},
         "isolation": min(levels, default=None), "seconds": round(seconds, 2),
         "passed": False if wrong else None if open_ or not results else True,
         "counts": {"run": len(results), "right": sum(result.right is True for result in results),
