@@ -33,7 +33,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hardware", metavar="GPU", help="judge the Triton kernels on this host's GPU, for instance "
                         "nvidia-h200, instead of the interpreter")
     parser.add_argument("--only", metavar="TEXT", help="only kernels whose name contains TEXT")
-    parser.add_argument("--jobs", type=int, metavar="N", help="worker processes; by default as many as there are cores, at most 8 on a GPU")
+    parser.add_argument("--jobs", type=int, metavar="N", help="worker processes; by default as many as there are "
+                        "cores, at most 8 on a GPU")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="keep each result in FILE and take over those of "
                         "the last 24 hours that still count; a run that was stopped goes on where it was")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
