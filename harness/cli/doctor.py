@@ -12,7 +12,10 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from harness.cli.doctor_trials import ASK, TRIALS, Check
+from harness.cli import doctor_gpu
+from harness.cli.doctor_check import ASK, Check
+from harness.cli.doctor_isolation import Levels
+from harness.cli.doctor_trials import TRIALS
 from harness.domain.errors import HarnessError
 
 
@@ -24,13 +27,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Try everything; exit 0 when nothing but optional things is missing, 2 otherwise."""
     checks: list[Check] = []
-    for trial in TRIALS:
+    levels = Levels()
+    for trial in (*TRIALS, *levels.trials(), *doctor_gpu.TRIALS):
         checks.append(tried(trial))
         if not arguments.json:
             _print(checks[-1])
-    _keep(checks)
+    report = json.dumps({"checks": [asdict(check) for check in checks], "levels": levels.rows}, indent=1)
+    _keep(report)
     if arguments.json:
-        sys.stdout.write(json.dumps({"checks": [asdict(check) for check in checks]}, indent=1) + "\n")
+        sys.stdout.write(report + "\n")
     return 0 if all(check.ok or check.optional for check in checks) else 2
 
 
@@ -58,7 +63,7 @@ def _print(check: Check) -> None:
         print(f"     to do: {check.remedy}")
 
 
-def _keep(checks: list[Check]) -> None:
+def _keep(report: str) -> None:
     """Leave the report where the system page looks for it, if this installation has such a place."""
     folder = os.environ.get("KERNELOPT_VAR")
     if not folder:
@@ -66,4 +71,4 @@ def _keep(checks: list[Check]) -> None:
     with contextlib.suppress(OSError):
         path = Path(folder, "doctor.json")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"checks": [asdict(check) for check in checks]}, indent=1), "utf-8")
+        path.write_text(report, "utf-8")

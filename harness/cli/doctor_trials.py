@@ -6,9 +6,9 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from harness.cli.doctor_check import ASK, Check
 
 if TYPE_CHECKING:
     from harness.domain.request import EvaluationRequest
@@ -24,24 +24,7 @@ def _double(x, out):
 def run(x, out):
     _double(x, out)
 """
-LEAST_LEVEL = 2
 STEADY_CV = 0.05
-ASK = "Run 'make run' again to rebuild the environment; if it stays, give this report to a maintainer."
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was tried. ``ok`` false with ``optional`` is a limitation, not a fault; ``means`` says what it
-    costs, ``remedy`` what a person can do."""
-
-    name: str
-    ok: bool
-    text: str
-    means: str = ""
-    remedy: str = ""
-    optional: bool = False
-    seconds: float = 0.0
-
 
 def python_and_packages() -> Check:
     """Versions that the pins ask for."""
@@ -53,44 +36,6 @@ def python_and_packages() -> Check:
     if missing:
         return Check("packages", False, text, f"{', '.join(missing)} missing: those kernels cannot be judged.", ASK)
     return Check("packages", True, text)
-
-
-def _isolation(mode: str) -> Check:
-    from harness.evaluation import sandbox
-
-    opener = sandbox.opener(mode)
-    proof = opener.proof
-    text = f"level {proof.level} of 3 proved by the escape probe: {', '.join(proof.proved) or 'no wall'}"
-    if proof.escaped:
-        text += f". The probe got through: {', '.join(proof.escaped)}"
-    if proof.level >= LEAST_LEVEL:
-        return Check(f"isolation ({mode})", True, text)
-    means = "Below level 2 only playbook and autotune kernels run, and nothing is promoted."
-    return Check(f"isolation ({mode})", False, text, means, _isolation_remedy(proof.trouble))
-
-
-def _isolation_remedy(trouble: str) -> str:
-    return (
-        f"{trouble or 'The kernel offers no namespaces'}. Use a Linux kernel with Landlock (5.13 or newer) and "
-        "seccomp, or allow user namespaces (sysctl user.max_user_namespaces above 0, and on Ubuntu "
-        "kernel.apparmor_restrict_unprivileged_userns=0), or run the evaluation worker as root in a container with "
-        "CAP_SYS_ADMIN."
-    )
-
-
-def isolation_numba() -> Check:
-    """Escape probe of the numba mode."""
-    return _isolation("numba")
-
-
-def isolation_triton_plan() -> Check:
-    """Escape probe of the recording mode."""
-    return _isolation("triton-plan")
-
-
-def isolation_triton_interpret() -> Check:
-    """Escape probe of the interpreting mode."""
-    return _isolation("triton-interpret")
 
 
 def numba_kernel() -> Check:
@@ -213,15 +158,6 @@ def memory_roof() -> Check:
                  f"caches; {found.flops / 1e9:.0f} GFLOP/s in float32 products")
 
 
-def gpu() -> Check:
-    """Whether a GPU is here."""
-    if Path("/proc/driver/nvidia/version").exists():
-        return Check("gpu", True, "an NVIDIA driver is loaded")
-    return Check("gpu", False, "no NVIDIA driver", "Triton campaigns are dry runs: checked and planned, not timed.",
-                 "Run the exported requests on a host with a GPU.", optional=True)
-
-
 TRIALS: tuple[Callable[[], Check], ...] = (
-    python_and_packages, cores_and_clock, priority_of_the_clock, isolation_numba, numba_kernel, memory_roof,
-    isolation_triton_plan, isolation_triton_interpret, triton_compile, gpu,
+    python_and_packages, cores_and_clock, priority_of_the_clock, numba_kernel, memory_roof, triton_compile,
 )

@@ -78,11 +78,13 @@ class SandboxOpener:
         server = ServerClient(self._mode, namespaces=self._namespaces)
         try:
             return server, prove(server, self._without)
-        except InfrastructureError:
+        except InfrastructureError as error:
             server.close()
             if not self._namespaces:
                 raise
+            trouble = f"candidates do not survive in namespaces here: {error.text}"
         server = ServerClient(self._mode, namespaces=False)
+        server.trouble = trouble
         try:
             return server, prove(server, self._without)
         except InfrastructureError:
