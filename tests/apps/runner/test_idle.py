@@ -21,6 +21,7 @@ from apps.campaigns.jobs.workers import worker_beat
 from apps.campaigns.models import Campaign, Job, SelfTest
 from apps.core.errors import Refused
 from apps.teams.models import Team, User
+from harness import EVALUATOR_VERSION
 from harness.domain.vocabulary import Backend
 from harness.hardware.detect import environment
 from tests.apps.runner.conftest import PROJECT
@@ -31,7 +32,7 @@ PRINTS = "import json, sys; print(json.dumps({document!r} | {{'asked': sys.argv[
 
 
 def _report(**changes: Any) -> dict[str, Any]:
-    return {"evaluator": "1.0", "environments": [environment(Backend.NUMBA).class_], "isolation": 3, "passed": True,
+    return {"evaluator": EVALUATOR_VERSION, "environments": [environment(Backend.NUMBA).class_], "isolation": 3, "passed": True,
             **changes}
 
 
