@@ -130,6 +130,8 @@ REGIMES: dict[str, Callable[[int, int, torch.dtype, torch.Generator], torch.Tens
     "large": lambda r, c, d, g: normal((r, c), g) * 1e3,
     "largest": lambda r, c, d, g: signs((r, c), g) * uniform((r, c), g, 0.5, 1.0) * LARGEST[d],
     "denormal": lambda r, c, d, g: _some_denormal(r, c, d, g),
+    # Exponentials of all of them are 1: a share of equal values with many bits would make a serial sum drift.
+    "all_denormal": lambda r, c, d, g: denormals((r, c), d, g),
     "wide": lambda r, c, d, g: signs((r, c), g) * 10 ** uniform((r, c), g, -4.0, 4.0),
     # A few bits per value, so that sums of squares are exact and a long serial sum has no drift of its own.
     "equal": lambda r, c, d, g: (

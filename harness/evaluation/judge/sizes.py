@@ -9,7 +9,7 @@ from a secret start: n of them contain every class of every modulus that divides
   one class of another modulus m with 1 - (1 - 1/m)^132 (m = 100: 0.73). A kernel wrong at one single size of 5,000
   escapes with odds of 0.97.
 - Numba, before a promotion: 384 leading draws; every class of 384 is met, m = 1000 with odds of 0.32, one single size
-  of 5,000 with 0.08.
+  of 5,000 with 0.07.
 - A device: 9 leading draws in a round, 24 before a promotion: one class of 96 is met with odds of 0.09 and 0.25.
   Shapes cost a compilation there; the cases' own sizes and the shapes beside the measured ones (promotion) come on top.
 - The interpreter: 3 and 6 draws, sizes up to a sixteenth. It is a dry run and promotes nothing.

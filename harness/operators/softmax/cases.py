@@ -34,7 +34,7 @@ CASES = (
     _case("misaligned", 4, 515, "normal", "the base address is shifted by one element", layout="offset"),
     _case("zeros", 3, 257, "zeros", "zeros of both signs are equal"),
     _case("alternating", 4, 1025, "alternating", "large values of alternating sign, one above a power of two"),
-    _case("denormal", 4, 600, "denormal", "two values in three are denormal"),
+    _case("denormal", 4, 600, "all_denormal", "nothing but denormal values: all probabilities alike"),
     _case("largest", 4, 333, "largest", "values near the end of the range, their differences beyond it"),
     _case("small", 4, 4096, "small", "values around 1e-3, a power of two of them"),
     _case("strided tail", 3, 77, "masked", "short rows far apart, an odd length", layout="strided"),

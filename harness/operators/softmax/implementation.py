@@ -106,7 +106,7 @@ def exact_probes(dims: Dims, dtype: torch.dtype, generator: torch.Generator) -> 
 def _counted(dtype: torch.dtype, generator: torch.Generator) -> ExactProbe:
     """Rows where an odd number n of entries share the probability and the others, 500 below, get none of it. n is too
     large to be exact in half precision and 1/n lies beside a rounding tie of the output, so that n off by one shows."""
-    counts = torch.arange(COUNT_COLS // 2 + 1, COUNT_COLS + 1, 2, dtype=torch.float64)
+    counts = torch.arange(COUNT_COLS // 2 | 1, COUNT_COLS + 1, 2, dtype=torch.float64)
     distance = tie_distance(1 / counts, dtype)
     distance[distance < CLEAR] = 1.0
     nearest = counts[distance.argsort()[: 4 * COUNT_ROWS]]

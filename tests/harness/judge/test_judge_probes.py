@@ -1,0 +1,202 @@
+"""The probes: what they draw, what they notice, and that a device is told of all of it beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.domain.vocabulary import Backend, Outcome, Purpose, Stage
+from harness.evaluation.buffers import dtype_of
+from harness.evaluation.judge.amounts import AMOUNTS
+from harness.evaluation.judge.inputs import all_attributes, make_inputs
+from harness.evaluation.judge.oracle import expect
+from harness.evaluation.judge.probes import probes
+from harness.evaluation.judge.sensitivity import spiked
+from harness.evaluation.judge.session import session_of
+from harness.evaluation.judge.sizes import drawn_sizes, near, next_prime, stratified
+from harness.evaluation.judge.smoke import smoke
+from harness.evaluation.run import Place, Refused, Run
+from harness.operators import registry
+from harness.operators.base import OperatorSpec
+from harness.operators.implementation import load_implementation
+from tests.harness.judge.evaluations import judged, make_run
+from tests.harness.judge.plain_worker import PlainOpener
+from tests.harness.judge.simulated import Numerics, run_kernel
+from tests.harness.judge.torch_worker import TorchOpener
+
+OPERATORS = [pytest.param(spec, id=spec.name) for spec in registry.all_operators()]
+RMS_NORM = registry.get("rms_norm")
+BASELINE = RMS_NORM.baseline(Backend.NUMBA)
+
+
+def generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_a_round_meets_every_residue_class_it_promises(seed: int) -> None:
+    amounts = AMOUNTS[Place.NUMBA]
+    leading = amounts.sizes - amounts.sizes // 4
+    sizes = stratified(leading, 5000, generator(seed))
+    assert min(sizes) >= 1 and max(sizes) <= 5000
+    for modulus in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128):
+        assert {size % modulus for size in sizes} == set(range(modulus))
+    before_promotion = stratified(amounts.promotion_sizes * 3 // 4, 5000, generator(seed))
+    assert len({size % 384 for size in before_promotion}) == 384
+
+
+@given(st.integers(1, 400), st.integers(1, 6000), st.integers(0, 2**63 - 1))
+def test_drawn_sizes_stay_in_their_range_whatever_it_is(count: int, largest: int, seed: int) -> None:
+    sizes = stratified(count, largest, generator(seed))
+    assert len(sizes) == count
+    assert all(1 <= size <= largest for size in sizes)
+    assert len({size % min(384, largest) for size in sizes}) == min(count, 384, largest)
+
+
+@given(st.integers(1, 10_000))
+def test_the_next_prime(number: int) -> None:
+    found = next_prime(number)
+    assert found > number
+    primes = [n for n in range(max(2, number + 1), found + 1) if all(n % d for d in range(2, int(n**0.5) + 1))]
+    assert primes == [found]
+
+
+@pytest.mark.parametrize("spec", OPERATORS)
+@pytest.mark.parametrize("backend", list(Backend))
+def test_shapes_beside_the_measured_ones_stay_small(spec: OperatorSpec, backend: Backend) -> None:
+    for point in spec.workloads["llm"].shapes[backend]:
+        shapes = near(spec, point.dims, 2)
+        assert len(shapes) == 3 * len(spec.free_dims)
+        for dim in spec.free_dims:
+            assert {point.dims[dim] + 1, max(1, point.dims[dim] - 1)} <= {dims[dim] for dims in shapes}
+        assert all(spec.bytes_per_call(dims, 2) <= max(4 << 20, 2 * spec.bytes_per_call({**dims, **dict.fromkeys(
+            spec.free_dims, 1)}, 2) * max(dims[dim] for dim in spec.free_dims)) for dims in shapes)
+
+
+def on_device(spec: OperatorSpec, opener: TorchOpener, purpose: Purpose = Purpose.ROUND) -> Run:
+    run = make_run(spec, Backend.TRITON, "", opener)
+    run.request = replace(run.request, purpose=purpose)
+    run.device = "nvidia-h200"
+    return run
+
+
+@pytest.mark.parametrize("spec", OPERATORS)
+def test_a_device_is_told_of_every_call_before_the_first_one(spec: OperatorSpec) -> None:
+    opener = TorchOpener(spec)
+    run = on_device(spec, opener)
+    run.stage = Stage.SMOKE
+    smoke(run)
+    worker = opener.workers[0]
+    made, told = len(worker.called), len(worker.announced)
+    states = []
+    call = worker.call
+    worker.call = lambda *given: (states.append(len(worker.announced)), call(*given))[1]  # type: ignore[method-assign]
+    run.stage = Stage.PROBES
+    probes(run)
+    assert worker.closed
+    assert set(states) == {len(worker.announced)}
+    announced = worker.announced[told:]
+    assert len(worker.called) - made >= len(announced) + AMOUNTS[Place.DEVICE].repeats - 2
+    assert {call.dtype for call in announced} == {"bfloat16"}
+    assert {"dense", "offset"} <= {call.layout for call in worker.announced}
+    rows = spec.outputs[0].dims[0]
+    assert max(call.dims[rows] for call in announced) == AMOUNTS[Place.DEVICE].wide_rows
+
+
+@pytest.mark.parametrize("spec", OPERATORS)
+@pytest.mark.parametrize(("sums", "outcome"), [("float32", Outcome.PASSED), ("float16", Outcome.INCORRECT_NUMERIC)])
+def test_only_the_precision_of_a_sum_decides_on_a_device(spec: OperatorSpec, sums: str, outcome: Outcome) -> None:
+    how = Numerics(sums=sums, serial=False)
+    run = on_device(spec, TorchOpener(spec, lambda inputs, at: {"out": run_kernel(spec.name, inputs, at, how)}))
+    run.stage = Stage.PROBES
+    found, reasons = Outcome.PASSED, ()
+    try:
+        probes(run)
+    except Refused as refused:
+        found, reasons = refused.outcome, refused.reasons
+    assert found is outcome, reasons
+
+
+def test_a_promotion_draws_more_and_looks_beside_the_measured_shapes() -> None:
+    counts = {}
+    for purpose in (Purpose.ROUND, Purpose.PROMOTION):
+        run = on_device(RMS_NORM, TorchOpener(RMS_NORM), purpose)
+        run.stage = Stage.PROBES
+        session = session_of(run)
+        problems = [trial.problem for trial in drawn_sizes(run, session)]
+        counts[purpose] = len(problems)
+        assert len({problem.name for problem in problems}) == len(problems)
+        for problem in problems:
+            assert {name: tuple(value.shape) for name, value in problem.inputs.items()} == {
+                argument.name: tuple(problem.dims[dim] for dim in argument.dims) for argument in RMS_NORM.inputs}
+        session.close()
+    beside = 3 * len(RMS_NORM.free_dims) * len(RMS_NORM.workloads["llm"].shapes[Backend.TRITON])
+    assert counts == {Purpose.ROUND: AMOUNTS[Place.DEVICE].sizes,
+                      Purpose.PROMOTION: AMOUNTS[Place.DEVICE].promotion_sizes + beside}
+
+
+@pytest.mark.parametrize("spec", OPERATORS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_a_spike_that_nobody_answers_is_outside_the_bound(spec: OperatorSpec, dtype: str, seed: int) -> None:
+    """For every input: answers to the unchanged problem are wrong in every row that was spiked."""
+    case = next(case for case in spec.cases if case.smoke)
+    rows = spec.outputs[0].dims[0]
+    dims, attributes = {**case.dims, rows: 12}, all_attributes(spec, case.attributes)
+    base = make_inputs(spec, dims, "normal", attributes, dtype, seed)
+    stale = load_implementation(spec).honest(base, attributes)["out"].double()
+    for argument in spec.inputs:
+        inputs, still = spiked(spec, argument, base, generator(seed))
+        right = expect(spec, dims, inputs, attributes, dtype)["out"]
+        fooled = ((stale - right.values).abs() > right.bound).flatten(1).any(1)
+        if argument.dims[0] == rows:
+            moved = [row for row in range(12) if not torch.equal(*(_bytes(each[argument.name][row])
+                                                                   for each in (base, inputs)))]
+            assert len(moved) == 6
+            assert fooled[moved].all(), argument.name
+            assert not fooled[still].any()
+            assert len(still) == (6 if base[argument.name].is_floating_point() else 0)
+        else:
+            assert fooled.all()
+        assert inputs[argument.name].dtype is dtype_of(argument.dtype or dtype)
+
+
+def _bytes(values: torch.Tensor) -> torch.Tensor:
+    return values.contiguous().view(-1).view(torch.uint8)
+
+
+def test_a_row_that_hears_of_its_neighbour_is_refused_however_softly() -> None:
+    leaking = BASELINE.replace(
+        "scale = np.float32(1.0)", "near = abs(x[(row + 1) % rows].sum())\n"
+        "        total *= np.float32(1.0 + 1.2e-7 * (int(near) % 4 if near < 1e9 else 0))\n"
+        "        scale = np.float32(1.0)")
+    assert leaking != BASELINE
+    outcome, reason = judged(make_run(RMS_NORM, Backend.NUMBA, leaking, PlainOpener(), small=True))
+    assert (outcome, reason.code) == (Outcome.INCORRECT_NUMERIC, "row_leak"), reason
+    assert reason.index is not None
+
+
+def test_a_race_that_shows_once_in_twenty_calls_is_refused() -> None:
+    rare = BASELINE.replace("PARAMS =", "_CALLS = {}\nPARAMS =") + (
+        "    key = float(x[0, 0])\n"
+        "    _CALLS[key] = _CALLS.get(key, 0) + 1\n"
+        "    if _CALLS[key] == 17:\n"
+        "        out[0, 0] = np.nextafter(out[0, 0], np.float32(9))\n"
+    )
+    outcome, reason = judged(make_run(RMS_NORM, Backend.NUMBA, rare, PlainOpener(), small=True))
+    assert (outcome, reason.code) == (Outcome.INCORRECT_NONDETERMINISTIC, "nondeterministic"), reason
+
+
+def test_a_kernel_wrong_for_one_residue_class_is_refused() -> None:
+    """Right in every case of the operator, none of which has this remainder."""
+    narrow = BASELINE.replace("np.float32(eps), block)", "np.float32(eps), block)\n"
+                              "    out *= np.float32(1.0001 if x.shape[1] % 96 == 41 else 1.0)")
+    assert narrow != BASELINE
+    outcome, reason = judged(make_run(RMS_NORM, Backend.NUMBA, narrow, PlainOpener(), small=True))
+    assert outcome is Outcome.INCORRECT_NUMERIC
+    assert reason.case.startswith("probe: drawn sizes")
