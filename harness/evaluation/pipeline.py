@@ -78,7 +78,10 @@ def evaluate_fully(
     """
     run = _start(request, progress or _silent)
     clocks: dict[str, float] = {}
-    refused = _stages(run, clocks, until)
+    try:
+        refused = _stages(run, clocks, until)
+    finally:
+        _close(run)
     run.settle()
     samples = run.samples if refused is None else None
     blob = None if samples is None else "blob:" + digest_bytes(canonical_json(to_document(samples)))
@@ -116,6 +119,14 @@ def _place_on_device(run: Run) -> None:
     run.device = run.request.goal.hardware
     run.open_device = open_device
     run.open_workers = workers_of(run, sandbox.opener)
+
+
+def _close(run: Run) -> None:
+    """End what a stage left open for the next one: an evaluation may stop between two of them."""
+    for left in (run.judging, run.bench):
+        if left is not None:
+            left.close()
+    run.judging = run.bench = None
 
 
 def _stages(run: Run, clocks: dict[str, float], until: Stage | None) -> Refused | None:

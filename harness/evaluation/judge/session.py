@@ -52,9 +52,14 @@ class Session:
         self._answers: dict[int, tuple[Problem, Future[Answers]]] = {}  # by identity of the problem, kept beside it
         self._last: tuple[Problem, Answers] | None = None
         self.worker = open_worker(run)
-        weakref.finalize(run, self.worker.close)
-        if run.place is Place.DEVICE:
+        if run.place is not Place.DEVICE:
+            weakref.finalize(run, self.worker.close)
+            return  # a device worker knows its run, which would never end so; the pipeline closes it
+        try:
             cast(PlanReplayer, self.worker).prepare(_announced(run))
+        except BaseException:
+            self.worker.close()
+            raise
 
     def problem(
         self,

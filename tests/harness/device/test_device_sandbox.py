@@ -19,7 +19,7 @@ from harness.domain.plan import LaunchPlan
 from harness.domain.request import EvaluationRequest, OperatorRef, SourceRef
 from harness.domain.vocabulary import Backend, Outcome, Purpose, Stage
 from harness.evaluation.pipeline import evaluate
-from harness.hardware import gpu
+from harness.hardware import exclusive, gpu
 from harness.operators import registry
 from tests.harness.device.fakes import FakeDevice
 
@@ -78,6 +78,14 @@ def test_the_baseline_is_judged_on_the_device_up_to_the_probes(devices: list[Fak
     assert verdict.environment.clocks["native"] == {
         "shape": "32x8192", "host_us": 41.5, "first_call_s": 0.7, "walls": ["own uid"]}
     assert devices and all(device.closed for device in devices)
+
+
+def test_an_evaluation_that_stops_between_stages_gives_the_device_back(devices: list[FakeDevice]) -> None:
+    verdict = evaluate(request_of(BASELINE, Purpose.ROUND), until=Stage.SMOKE)
+    assert (verdict.outcome, verdict.stage) == (Outcome.PASSED, Stage.SMOKE)
+    assert len(devices) == 1 and devices[0].closed
+    with exclusive.device("nvidia-h200", 0.0):
+        pass
 
 
 def test_the_command_takes_the_gpu_of_this_host(devices: list[FakeDevice]) -> None:

@@ -8,16 +8,19 @@ from typing import Any
 import pytest
 
 from harness.backends.triton.compiler.compiled import CompileFailed
-from harness.backends.triton.device import faults, plans
+from harness.backends.triton.device import faults, opener, plans
 from harness.backends.triton.device.holding import Holding, hold
 from harness.backends.triton.device.plans import Plans
 from harness.backends.triton.device.worker import DeviceWorker
 from harness.backends.triton.targets import find_target
 from harness.domain.errors import InfrastructureError
+from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Outcome, Stage
 from harness.evaluation.judge.inputs import all_attributes, make_inputs
 from harness.evaluation.judge.lending import Lending
+from harness.evaluation.judge.smoke import smoke
 from harness.evaluation.ports import Announced, CandidateFault
+from harness.evaluation.run import Refused
 from harness.hardware import exclusive
 from harness.operators import registry
 from tests.harness.device.fakes import FakeHost, FakePlanners
@@ -189,6 +192,21 @@ def test_one_kernel_that_does_not_compile_spoils_no_other_call(monkeypatch) -> N
     assert (caught.value.fault.outcome, caught.value.fault.code) == (Outcome.COMPILE_ERROR, "compile_error")
     made.get(*calls[2])
     made.close()
+
+
+def test_code_that_does_not_follow_from_the_file_ends_the_session_and_all_it_opened(monkeypatch) -> None:
+    run, host, planners = device_run(monkeypatch, NORM)
+
+    def foreign(*_: Any) -> None:
+        raise Refused(Outcome.REWARD_HACK, Reason("ir_foreign", Stage.SMOKE, "other code"))
+
+    monkeypatch.setattr(opener, "derive", foreign)
+    run.stage = Stage.SMOKE
+    with pytest.raises(Refused, match="other code"):
+        smoke(run)
+    assert host.devices == []
+    assert planners.opened and all(planner.closed for planner in planners.opened)
+    assert run.judging is None
 
 
 @pytest.mark.parametrize(
