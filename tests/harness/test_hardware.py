@@ -132,3 +132,18 @@ def test_one_measurement_at_a_time(monkeypatch, tmp_path):
     assert waited == [1]
     with exclusive.device("clock", 0.0):
         pass
+
+
+def test_measuring_roofs_again_only_raises_them(monkeypatch, tmp_path):
+    monkeypatch.setenv(roofs.VAR, str(tmp_path))
+    rates = iter([Roofs((Level(100, 10.0, 5.0),), 7.0, 1), Roofs((Level(100, 8.0, 6.0),), 9.0, 1)])
+    monkeypatch.setattr(roofs, "measure", lambda _: next(rates))
+    first = roofs.roofs()
+    assert roofs.roofs() == first
+    again = roofs.roofs(afresh=True)
+    assert again == roofs.roofs() == Roofs((Level(100, 10.0, 6.0),), 9.0, 1)
+
+
+def test_roofs_of_other_levels_are_not_mixed():
+    old, new = Roofs((Level(100, 10.0, 5.0),), 7.0, 1), Roofs((Level(200, 8.0, 6.0),), 5.0, 1)
+    assert roofs.best(old, new) == roofs.best(None, new) == new
