@@ -1,9 +1,4 @@
-"""The walls a process puts around itself, in order; each that stands is named, and why another one does not.
-
-A candidate's process is built by ``build`` after the fork. A program outside the fork server (a compiler, a native
-run) calls it early in its own ``main`` with a ``Plan`` of its own: which folders it may run programs from, which
-devices it opens, no limit where a driver would break on it.
-"""
+"""The walls a candidate process puts around itself, in order; each that stands is named, and why another does not."""
 
 from __future__ import annotations
 
@@ -23,9 +18,6 @@ SYSTEM = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/etc/ld
           "/sys/devices/system/cpu")
 GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia[0-9]*",
                "/dev/nvidia-caps/*")
-GPU_FILES = ("/proc/driver/nvidia", "/proc/devices", "/proc/cpuinfo", "/proc/meminfo", "/proc/self",
-             "/sys/devices", "/sys/bus/pci", "/sys/module/nvidia", "/usr/local/cuda", "/usr/local/nvidia",
-             "/usr/share/nvidia", "/run/nvidia", "/etc/nvidia")
 FILE_BYTES = 64 << 20
 ADDRESS_BYTES = 512 << 30
 """Address space, generous for guard ranges: what it bounds are page tables, which no other limit counts."""
@@ -40,25 +32,18 @@ OPTIONAL = (LIMITS, UID, NO_NEW_PRIVS, LANDLOCK, SECCOMP)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to build for one process.
+    """What to build for one candidate.
 
-    ``uid`` is its own user, ``None`` to keep the starter's; ``jail``: it runs in its own namespaces already; ``tmp``:
-    its private directory, the only place it may write to; ``readable``: what Landlock lets it read. ``data_bytes``
-    bounds its private memory, ``address_bytes`` its address space; ``None`` leaves them free, as CUDA needs.
-    ``executable``: folders and files it may run programs from; with any, it may also start processes. ``devices``:
-    device files it may open, as ``gpu_devices()`` lists them. ``allowed`` names further system calls to let through.
-    ``without``: walls not to build, to see what the others hold.
+    ``uid`` is its own user, ``None`` to keep the server's; ``jail``: it runs in its own namespaces already; ``tmp``:
+    its private directory, the only place it may write to; ``readable``: what Landlock lets it read; ``data_bytes``
+    bounds its private memory. ``without``: walls not to build, to see what the others hold.
     """
 
     uid: int | None
     jail: bool
     tmp: str
     readable: tuple[str, ...]
-    data_bytes: int | None
-    address_bytes: int | None = ADDRESS_BYTES
-    executable: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
+    data_bytes: int
     without: frozenset[str] = frozenset()
 
 
@@ -82,7 +67,7 @@ def gpu_devices() -> tuple[str, ...]:
 
 
 def build(plan: Plan) -> Built:
-    """Confine the calling process for good. Threads that run already stay outside some of the walls: call it first."""
+    """Confine the calling process, which has one thread, for good."""
     built = Built(["pidns", "mountns", "netns"] if plan.jail else [])
 
     def attempt(name: str, wall: Callable[[], None]) -> None:
@@ -108,16 +93,9 @@ def build(plan: Plan) -> Built:
         linux.prctl(linux.PR_SET_DUMPABLE, 0)  # no dump of its memory, not even into a program that collects dumps
     proc = ("/proc",) if plan.jail else ()
     readable: Sequence[str] = (*plan.readable, *proc, "/dev/urandom")
-    attempt(LANDLOCK, lambda: landlock.restrict(readable, (plan.tmp, "/dev/null"), plan.executable, plan.devices))
-    attempt(SECCOMP, lambda: _filter(plan))
+    attempt(LANDLOCK, lambda: landlock.restrict(readable, (plan.tmp, "/dev/null")))
+    attempt(SECCOMP, lambda: seccomp.install(alone_as=os.getpid()))
     return built
-
-
-def _filter(plan: Plan) -> None:
-    if plan.executable:
-        seccomp.install(allowed=("execve", *plan.allowed))
-    else:
-        seccomp.install(allowed=plan.allowed, alone_as=os.getpid())
 
 
 def _ignore(_: object) -> None:
@@ -128,12 +106,10 @@ def _limits(plan: Plan) -> None:
     for name, value in (
         (resource.RLIMIT_CORE, 1),  # 1, not 0: collectors of dumps ignore 0
         (resource.RLIMIT_FSIZE, FILE_BYTES), (resource.RLIMIT_NOFILE, OPEN_FILES),
-        (resource.RLIMIT_DATA, plan.data_bytes), (resource.RLIMIT_AS, plan.address_bytes),
+        (resource.RLIMIT_DATA, plan.data_bytes), (resource.RLIMIT_AS, ADDRESS_BYTES),
         (resource.RLIMIT_NPROC, PROCESSES + (_tasks_of_user() if plan.uid is None and not plan.jail else 0)),
         (resource.RLIMIT_MEMLOCK, 0), (resource.RLIMIT_MSGQUEUE, 0), (resource.RLIMIT_SIGPENDING, QUEUED_SIGNALS),
     ):
-        if value is None:
-            continue
         _, hard = resource.getrlimit(name)
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(name, (bound, bound))
