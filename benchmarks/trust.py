@@ -42,16 +42,17 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, help="stop after so many new sessions; the next call goes on")
     parser.add_argument("--out", type=Path, help="JSON lines; default benchmarks/results/trust-<place>.jsonl")
     parser.add_argument("--table", action="store_true", help="only print what the file holds")
+    parser.add_argument("--each", action="store_true", help="also print every session: noise, interval, expectation")
     chosen = parser.parse_args()
     path = chosen.out or Path(__file__).parent / "results" / f"trust-{chosen.place}.jsonl"
-    if chosen.table:
-        trust_table.show(trust_table.read(path))
-        return
-    try:
-        _measure(chosen, path)
-    except OtherSeries as error:
-        raise SystemExit(str(error)) from error
-    trust_table.show(trust_table.read(path))
+    if not chosen.table:
+        try:
+            _measure(chosen, path)
+        except OtherSeries as error:
+            raise SystemExit(str(error)) from error
+    elif not path.exists():
+        raise SystemExit(f"{path} is not there; measure first, without --table.")
+    trust_table.show(trust_table.read(path), each=chosen.each)
 
 
 def _measure(chosen: argparse.Namespace, path: Path) -> None:

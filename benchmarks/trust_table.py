@@ -76,11 +76,13 @@ def _row(name: str, found: Sequence[Line]) -> Line:
     }
 
 
-def show(lines: Sequence[Line]) -> None:
-    """Print calibration, table and what follows from it."""
+def show(lines: Sequence[Line], *, each: bool = False) -> None:
+    """Print calibration, table and what follows from it; with ``each`` also every session."""
     header, *sessions = lines
     print("\n" + ", ".join(f"{key} {value}" for key, value in header.items() if value is not None))
     _show_calibration(sessions)
+    if each:
+        _show_each(sessions)
     rows = rows_of(sessions)
     print(f"\n{'series':12} {'n':>4} {'true':>7} {'median':>8} {'faster':>7} {'cannot tell':>12} {'slower':>7} "
           f"{'expected':>9} {'detected':>9} {'noise':>7} {'(most)':>7} {'+-':>7} {'longer':>7} {'disturbed':>10} "
@@ -100,6 +102,15 @@ def _show_calibration(sessions: Sequence[Line]) -> None:
     for line in found:
         print(f"calibration: {line['extra']} rows twice: {1 / line['ratio'] - 1:.2%} slower "
               f"[{1 / line['high'] - 1:.2%}, {1 / line['low'] - 1:.2%}]")
+
+
+def _show_each(sessions: Sequence[Line]) -> None:
+    print(f"\n{'series':12} {'no.':>4} {'called':12} {'ratio':>7} {'interval':>18} {'noise':>7} {'margin':>7} expected")
+    known = (line for line in sessions if line.get("series") != "calibration")
+    for line in sorted(known, key=lambda line: (line["effect"], line["number"])):
+        word = "-" if not line["effect"] else "detection" if expected(line) else "cannot tell"
+        print(f"{line['series']:12} {line['number']:4d} {line['comparison']:12} {line['ratio']:7.4f} "
+              f"[{line['low']:8.4f},{line['high']:8.4f}] {line['noise']:7.2%} {line['margin']:7.2%} {word}")
 
 
 def _sentence(row: Line) -> str:

@@ -80,9 +80,11 @@ def test_the_table_counts_words_expectations_and_detections(capsys):
     assert (same["called"], same["expected"]) == ({"faster": 1, "cannot_tell": 99, "slower": 0}, 0)
     assert (slower["expected"], slower["detected"], slower["unexpected"], slower["told"]) == (10, 9, 1, 1)
     assert slower["median_slowdown"] == pytest.approx(0.05)
-    trust_table.show([HEADER, *lines])
+    trust_table.show([HEADER, *({**line, "number": number} for number, line in enumerate(lines))], each=True)
     printed = capsys.readouterr().out
     assert "1 of 100 called different" in printed
+    each = [text.split() for text in printed.splitlines() if text.startswith("5% slower")]
+    assert [text[-1] for text in each[:11]] == ["detection"] * 10 + ["tell"]
     assert "detected in 9 of 10 sessions where it could be expected; of the other 1, 1 were called" in printed
 
 
