@@ -39,6 +39,10 @@ def _device(launch: LaunchResources, target: Target, found: dict[str, Reason]) -
         _add(found, "registers_infeasible", launch.function,
              f"needs {per_block:,} registers per block ({launch.num_warps} warps x {per_warp:,}); {target.title} has "
              f"{target.registers_per_sm:,}. Use fewer warps or smaller tiles.")
+    if launch.num_ctas > target.ctas_per_cluster:
+        _add(found, "cluster_infeasible", launch.function,
+             f"runs clusters of {launch.num_ctas} blocks; {target.title} allows {target.ctas_per_cluster}. Use a "
+             "smaller num_ctas.")
     if threads > target.threads_per_block:
         _add(found, "threads_infeasible", launch.function,
              f"runs {threads:,} threads per block; {target.title} allows {target.threads_per_block:,}. Use at most "

@@ -36,6 +36,7 @@ class Target:
     register_unit: int = 256
     registers_per_thread: int = 255
     threads_per_block: int = 1024
+    ctas_per_cluster: int = 16  # beyond 8 a launch has to ask for it
 
     @property
     def label(self) -> str:
@@ -70,7 +71,7 @@ _H100 = dataclasses.replace(
 )
 _A100 = dataclasses.replace(
     _H200, name="nvidia-a100", title="NVIDIA A100", capability=80, multiprocessors=108, shared_optin=166_912,
-    shared_per_sm=167_936, l2_bytes=41_943_040, memory_bytes=80_000_000_000, clock_khz=1_410_000,
+    ctas_per_cluster=1, shared_per_sm=167_936, l2_bytes=41_943_040, memory_bytes=80_000_000_000, clock_khz=1_410_000,
     memory_clock_khz=1_593_000, bus_bits=5_120,
 )
 

@@ -164,6 +164,9 @@ def _launch(session: Session, src: Any, metadata: Any, grid: list[int], values: 
 
 
 def _constants(session: Session, values: dict[str, Any]) -> dict[str, Any]:
+    for path, value in values.items():
+        if isinstance(value, int) and session.holds_address(value):
+            session.refuse("raw_address", f"The constant '{path}' is an address. Pass the tensor as an argument.")
     try:
         return {path: constants.encode(value) for path, value in values.items()}
     except constants.NotAConstant as error:

@@ -43,6 +43,10 @@ _CONTROL = (
     "default_stream",
 )
 
+_CONTROL_BEGINS = (
+    "memory_", "max_memory_", "reset_", "host_memory_", "get_rng_", "set_rng_", "seed", "set_per_process_",
+)  # fmt: skip
+
 
 def install(target: Target) -> None:
     """Patch this process for ``target``; done once, before the candidate is imported."""
@@ -65,8 +69,8 @@ def install(target: Target) -> None:
     }
     for name, answer in answers.items():
         setattr(cuda, name, answer)
-    for name in _CONTROL:
-        if hasattr(cuda, name):
+    for name in {*_CONTROL, *(name for name in dir(cuda) if name.startswith(_CONTROL_BEGINS))}:
+        if callable(getattr(cuda, name, None)):
             setattr(
                 cuda,
                 name,
@@ -96,6 +100,9 @@ def install(target: Target) -> None:
     )
     torch.compile = _refusing(
         "library_compute", "torch.compile makes kernels that nobody reviewed. Write the kernel function."
+    )
+    torch.utils.dlpack.to_dlpack = torch.to_dlpack = _refusing(
+        "host_read", "A tensor's memory is handed out of run(). Pass the tensor to the kernel function."
     )
     torch.set_default_device = _refusing(
         "device_control", "torch.set_default_device is process state. Use device=x.device."

@@ -13,6 +13,7 @@ from harness.backends.triton.recorder.standin import dispatch
 
 _FACTORIES = {"empty", "zeros", "ones", "full", "empty_strided"}
 _UPLOADS = {"tensor", "as_tensor", "from_numpy", "frombuffer", "asarray", "sparse_coo_tensor", "from_file"}
+_UPLOADS |= {"new_tensor", "scalar_tensor", "from_dlpack"}
 
 
 class AllocationMode(TorchDispatchMode):
