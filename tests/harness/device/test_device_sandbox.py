@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,4 +92,16 @@ def test_an_evaluation_that_stops_between_stages_gives_the_device_back(devices: 
 
 def test_the_command_takes_the_gpu_of_this_host(devices: list[FakeDevice]) -> None:
     assert command._hardware(None, Backend.TRITON) == "nvidia-h200"
+    assert devices == []
+
+
+def test_the_command_asks_for_the_sanitizer_tier(devices: list[FakeDevice], tmp_path: Path) -> None:
+    file = tmp_path / "kernel.py"
+    file.write_text(BASELINE)
+    parser = argparse.ArgumentParser()
+    command.configure(parser)
+    words = ["--operator", NORM.name, "--backend", "triton", str(file)]
+    plain, asked = (command._request_of(parser.parse_args([*words, *more])) for more in ([], ["--sanitize"]))
+    assert (plain.sanitize, asked.sanitize) == (False, True)
+    assert plain.hardware == plain.goal.hardware == "nvidia-h200"
     assert devices == []
