@@ -16,6 +16,7 @@ from harness.backends.triton.launcher.requests import DeviceInfo
 from harness.domain.plan import LaunchPlan, PlanBuffer
 from harness.domain.vocabulary import Outcome, Stage
 from harness.evaluation.run import Refused
+from harness.evaluation.timing.device import shape as shapes
 from harness.evaluation.timing.device.contents import Factors
 from harness.evaluation.timing.device.session import Kernel, Session
 from harness.evaluation.timing.device.shape import Shape
@@ -72,6 +73,7 @@ def device(monkeypatch):
     fake.attempt = lambda name, *given: 0 if name == "cuCtxSetLimit" else original(name, *given)
     fake._cuDeviceGetName = fake._cuDeviceTotalMem_v2 = fake._cuDeviceGetUuid_v2 = lambda *given: 0
     monkeypatch.setattr(program, "Cuda", lambda index: fake)
+    monkeypatch.setattr(shapes, "MOST_SPACER", 4096)  # simulated memory is filled with noise, which takes its time
     return InProcess(Launcher(0, exact=False))
 
 

@@ -12,7 +12,7 @@ import secrets
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from harness.backends.triton.device import faults
 from harness.backends.triton.launcher.binary import Binary
@@ -20,16 +20,17 @@ from harness.backends.triton.launcher.client import Device, PlanRefused
 from harness.backends.triton.launcher.requests import RoundRequest, RoundResult
 from harness.domain.errors import InfrastructureError
 from harness.domain.plan import LaunchPlan
-from harness.domain.samples import PairedRound, Samples, ShapeSamples
+from harness.domain.samples import Samples
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Outcome, Stage
 from harness.evaluation.ports import CandidateFault
 from harness.evaluation.run import Refused
 from harness.evaluation.timing.device import watch
 from harness.evaluation.timing.device.contents import Factors
-from harness.evaluation.timing.device.evidence import Slope, lower, slope_us, too_fast
+from harness.evaluation.timing.device.evidence import too_fast
+from harness.evaluation.timing.device.log import ShapeLog, samples_of
 from harness.evaluation.timing.device.shape import Shape
-from harness.evaluation.timing.device.verify import LEAST_VERIFIED, Left, choose, left_by, verify
+from harness.evaluation.timing.device.verify import LEAST_VERIFIED, choose, left_by, verify
 from harness.evaluation.timing.sides import AGAIN, CANDIDATE
 from harness.evaluation.timing.statistics import median
 from harness.hardware import nvml
@@ -51,23 +52,6 @@ class Kernel:
 
     calls: Mapping[str, Call]
     compile_s: float = 0.0
-
-
-@dataclass
-class ShapeLog:
-    """What the rounds of one shape showed, microseconds per call; lists have one entry per round."""
-
-    rounds: dict[str, list[tuple[float, ...]]] = field(default_factory=lambda: defaultdict(list))
-    hot: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    mhz: list[float | None] = field(default_factory=list)
-    disturbed: list[str] = field(default_factory=list)
-    slopes: dict[str, Slope] = field(default_factory=dict)
-    left: list[Left] = field(default_factory=list)
-    empty_us: float = 0.0
-
-    def us(self, side: str) -> float:
-        """The median over rounds of the medians of a side."""
-        return median([median(one) for one in self.rounds[side]])
 
 
 class Session:
@@ -143,10 +127,10 @@ class Session:
             after = self._seen = self._look(self._device.info.uuid)  # rounds follow at once: also the next one's start
             self.watch.add(before, after)
             log.left += left_by(self._shapes[label], request, result)
-            self._keep_slopes(log, result)
+            log.take_slopes(result)
             why = watch.disturbance(before, after, request.sweeps, result.mhz)
             if spent == repeats or not why:
-                _add(log, request, result, why)
+                log.add(request, result, why)
                 self.watch.repeated += spent
                 return spent
         return repeats
@@ -196,11 +180,6 @@ class Session:
                 "clock. All work of a call has to be over when its last launch ends.")
         raise Refused(Outcome.REWARD_HACK, Reason("late_write", self._stage, text, case=label))
 
-    def _keep_slopes(self, log: ShapeLog, result: RoundResult) -> None:
-        for side, judged in result.judged.items():
-            new = Slope(slope_us(judged), slope_us(result.slope[side]))
-            log.slopes[side] = lower(log.slopes.get(side), new)
-
     def verify(self, relative: float | None = None, least: int = LEAST_VERIFIED) -> int:
         """Verify some of what was kept, chosen now, at least ``least`` of every shape; how many. The device is not
         needed for it.
@@ -213,22 +192,8 @@ class Session:
         return len(chosen)
 
     def samples(self, roles: Mapping[str, str], control: str) -> Samples:
-        """Paired samples by role. ``roles`` maps each role to the side that held its kernel; ``control`` is the side
-        that ``again`` is a second copy of."""
-        named = {CANDIDATE: CANDIDATE, **roles}
-        shapes = []
-        for label, log in self.logs.items():
-            point = self._shapes[label].point
-            shapes.append(ShapeSamples(
-                shape=label, weight=point.weight,
-                versus={role: _paired(log, side, CANDIDATE) for role, side in roles.items()},
-                aa=_paired(log, control, AGAIN) if AGAIN in log.rounds else (),
-                cold=tuple(median(one) for one in log.rounds[CANDIDATE]), first_call=self.first_us[CANDIDATE],
-                hot={name: tuple(log.hot[side]) for name, side in named.items()},
-                first_calls={name: (self.first_us[side],) for name, side in named.items()},
-                mhz=tuple(log.mhz), disturbed=tuple(log.disturbed),
-            ))
-        return Samples(tuple(shapes))
+        """See ``log.samples_of``."""
+        return samples_of(self._shapes, self.logs, self.first_us, roles, control)
 
 
 def measure(device: Device, spec: OperatorSpec, point: ShapePoint, sides: Mapping[str, Call], *, rounds: int = 5,
@@ -264,20 +229,6 @@ def measure(device: Device, spec: OperatorSpec, point: ShapePoint, sides: Mappin
         factors.close()
         if shape is None:
             own.close()
-
-
-def _add(log: ShapeLog, request: RoundRequest, result: RoundResult, why: str) -> None:
-    for side, values in result.us.items():
-        log.rounds[side].append(tuple(us for us, sweep in zip(values, request.sweeps, strict=True) if sweep.flush))
-        log.hot[side] += [us for us, sweep in zip(values, request.sweeps, strict=True) if not sweep.flush]
-    clocks = [clock for clock in result.mhz if clock is not None]
-    log.mhz.append(sum(clocks) / len(clocks) if clocks else None)
-    log.disturbed.append(why)
-    log.empty_us = result.empty_us
-
-
-def _paired(log: ShapeLog, other: str, mine: str) -> tuple[PairedRound, ...]:
-    return tuple(PairedRound(a, b) for a, b in zip(log.rounds[other], log.rounds[mine], strict=True))
 
 
 def _ensure_sensible(request: RoundRequest, result: RoundResult) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
 
 from harness.backends.triton.device import faults
 from harness.backends.triton.device.holding import Holding
 from harness.backends.triton.device.stages import NATIVE
 from harness.backends.triton.launcher.client import DeviceFault
-from harness.domain.samples import Samples
-from harness.domain.verdict import Reason, Timing
+from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Comparison, Evidence, Outcome, Role, Stage
 from harness.evaluation.judge.oracle import InvalidReference
 from harness.evaluation.ports import CandidateFault
@@ -20,6 +17,7 @@ from harness.evaluation.timing import figures
 from harness.evaluation.timing.comparison import compare, score
 from harness.evaluation.timing.device.bench import Bench, bench_of, close_bench, unusable
 from harness.evaluation.timing.device.evidence import assess
+from harness.evaluation.timing.device.findings import note, refuse_impossible, refuse_limits, with_host
 from harness.evaluation.timing.device.session import Kernel, Session
 from harness.evaluation.timing.device.verify import LEAST_VERIFIED
 from harness.evaluation.timing.device.work import work_of
@@ -68,7 +66,7 @@ def benchmark(run: Run) -> None:
     _verified(run, session, 1)
     samples = session.samples(bench.line_up.roles_of(bench.line_up.control), bench.line_up.control)
     timing = figures.timing_of(samples, work, evidence=Evidence.CLAIMED, longer=False)
-    _refuse_impossible(timing, work, Stage.BENCHMARK)
+    refuse_impossible(timing, work, Stage.BENCHMARK)
     for label, shape in bench.shapes.items():
         shape.settle([session.logs[label].us(side) for side in kernels])
     role = run.compared_role
@@ -118,23 +116,15 @@ def recheck(run: Run) -> None:
                               {label: log.slopes for label, log in session.logs.items()},
                               {label: one.least_s for label, one in work.items()})
     timing = figures.timing_of(samples, work, evidence=evidence, longer=longer)
-    _refuse_impossible(timing, work, Stage.RECHECK)
-    _note(run, session, doubts)
-    _refuse_limits(run, timing, samples, session)
+    refuse_impossible(timing, work, Stage.RECHECK)
+    note(run, session, doubts)
+    refuse_limits(run, timing, samples, session)
     run.timing, run.samples = with_host(timing, run.clocks.get(NATIVE)), samples
     run.suspicious += figures.suspicious(timing, work, Record())
     run.comparison = compared.comparison if compared else Comparison.NONE
     run.regressions = compared.regressions if compared else ()
     if run.opponent(Role.BASELINE) is not None:
         run.score = score(samples, run.request.goal.objective.weights)
-
-
-def with_host(timing: Timing, native: Mapping[str, Any] | None) -> Timing:
-    """``timing`` with the host-inclusive time of the shape that was called natively, where one was."""
-    if not native:
-        return timing
-    return replace(timing, shapes=tuple(
-        replace(one, host_us=native["host_us"]) if one.shape == native["shape"] else one for one in timing.shapes))
 
 
 def pairs_for(slowest_us: float | None, ratio: float | None) -> int:
@@ -181,58 +171,3 @@ def _verified(run: Run, session: Session, least: int) -> int:
         return session.verify(override.relative if override else None, least)
     except InvalidReference as error:
         raise Refused(Outcome.INVALID_REFERENCE, Reason(error.code, run.stage, error.text)) from error
-
-
-def _refuse_impossible(timing: Timing, work: Mapping[str, figures.Work], stage: Stage) -> None:
-    beaten = figures.impossible(timing, work)
-    if beaten:
-        text = f"{beaten[0]} Work is missing or done elsewhere: a call has to read all inputs and write all outputs."
-        raise Refused(Outcome.REWARD_HACK, Reason("below_floor", stage, text))
-
-
-def _note(run: Run, session: Session, doubts: list[str]) -> None:
-    """What was seen beside the times: in the verdict's clocks, and in notes where it matters."""
-    log = session.watch
-    run.clocks["gpu"] = log.document()
-    run.clocks["slopes"] = {label: {side: {"events_us": round(shape.us(side), 3),
-                                           "judge_us": round(slope.judged_us, 3),
-                                           "launcher_us": round(slope.launcher_us, 3)}
-                                    for side, slope in shape.slopes.items()}
-                            for label, shape in session.logs.items()}
-    run.clocks["empty_us"] = {label: round(shape.empty_us, 3) for label, shape in session.logs.items()}
-    if doubts:
-        text = (f"The time is only claimed, not bounded: {doubts[0]}"
-                + (f", and {len(doubts) - 1} more" if len(doubts) > 1 else "") + ".")
-        run.notes.append(Reason("clock_disagrees", Stage.RECHECK, text))
-    disturbed = [why for shape in session.logs.values() for why in shape.disturbed if why]
-    if disturbed:
-        text = (f"{len(disturbed)} round(s) stayed disturbed after repeats: {disturbed[0]}. The noise of the A/A "
-                "control contains it.")
-        run.notes.append(Reason("noisy_machine", Stage.RECHECK, text))
-    if log.company:
-        text = (f"{log.company} process(es) of others computed on this device during the measurement. The noise of the "
-                "A/A control contains what they did.")
-        run.notes.append(Reason("device_shared", Stage.RECHECK, text))
-    if log.capped:
-        text = (f"The power cap held the clock down in {log.capped} of {log.rounds} rounds: normal for large matrix "
-                "products; both sides ran under it.")
-        run.notes.append(Reason("power_capped", Stage.RECHECK, text))
-
-
-def _refuse_limits(run: Run, timing: Timing, samples: Samples, session: Session) -> None:
-    limits, role = run.request.goal.limits, run.compared_role
-    text = None if limits.cv is None else figures.unsteady(samples, limits.cv, str(role) if role else None)
-    quiet = not session.watch.company and not any(why for log in session.logs.values() for why in log.disturbed)
-    if text and quiet:
-        raise Refused(Outcome.OVER_LIMIT, Reason("cv_limit", Stage.RECHECK, text))
-    if text:
-        text += " Other work on this device may be the cause, so that the limit was not applied."
-        run.notes.append(Reason("noisy_machine", Stage.RECHECK, text))
-    if limits.throughput_floor is not None:
-        slow = [shape for shape in timing.shapes if (shape.gbps or 0.0) < limits.throughput_floor]
-        if slow:
-            text = (f"{slow[0].shape} reaches {slow[0].gbps or 0:.1f} GB/s, below the goal's floor of "
-                    f"{limits.throughput_floor:g} GB/s.")
-            raise Refused(Outcome.OVER_LIMIT, Reason("throughput_floor", Stage.RECHECK, text))
-
-
