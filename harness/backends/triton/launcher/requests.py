@@ -35,7 +35,8 @@ class CallOutcome:
 @dataclass(frozen=True, slots=True)
 class Keep:
     """Bytes of an output to copy right after the candidate's sample, for the judge to verify: ``offset`` and ``count``
-    count from the start of the output array of ring slot ``slot``."""
+    count from the start of the output array of ring slot ``slot``. ``output`` may also name a renewed input, whose
+    contents the judge holds against its own arithmetic."""
 
     output: str
     slot: int
