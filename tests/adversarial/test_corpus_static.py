@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from harness.domain.errors import SourceError
@@ -75,3 +77,13 @@ def test_the_corpus_is_large_complete_and_covers_both_backends() -> None:
                for kernel in CORPUS if kernel.kind != "honest")
     assert all(kernel.judged_at(Place.DEVICE) for kernel in CORPUS if kernel.backend is Backend.TRITON)
     assert all(kernel.note.endswith(".") for kernel in CORPUS)
+
+
+def test_the_kernel_that_knows_all_listed_sizes_knows_them_all() -> None:
+    """It shows that drawn sizes are needed, as long as no list of the operator names a size that it lacks."""
+    spec = registry.get("rms_norm")
+    source = next(kernel.source for kernel in CORPUS if kernel.name == "wrong/listed_sizes_only.py")
+    listed = next(ast.literal_eval(node.value) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assign)
+                  and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "_LISTED")
+    points = [point for workload in spec.workloads.values() for shapes in workload.shapes.values() for point in shapes]
+    assert {case.dims["cols"] for case in (*spec.cases, *points)} <= set(listed)
