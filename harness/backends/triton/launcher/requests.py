@@ -59,7 +59,7 @@ class Sweep:
     poison: int
     kept_side: str = "candidate"
     keeps: tuple[Keep, ...] = ()
-    flush: bool = True  # False: a hot sample, the slots' contents may lie in the caches
+    flush: bool = True  # False: a hot sample, inputs were just read into the caches, outputs just poisoned there
 
 
 @dataclass(frozen=True, slots=True)
