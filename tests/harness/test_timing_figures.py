@@ -7,7 +7,7 @@ import pytest
 from harness.domain.samples import PairedRound, Samples, ShapeSamples
 from harness.domain.vocabulary import Evidence
 from harness.evaluation.timing.figures import Work, impossible, samples_of, suspicious, timing_of, unsteady
-from harness.evaluation.timing.session import Record
+from harness.evaluation.timing.record import Record
 from harness.evaluation.timing.sides import AGAIN, CANDIDATE
 from harness.operators.base import ShapePoint
 
@@ -101,3 +101,19 @@ def test_samples_name_roles_not_processes():
     assert found.aa[0] == PairedRound((2.0, 2.0), (2.1, 2.1))
     assert set(found.hot) == set(found.repeated) == {"candidate", "baseline", "incumbent"}
     assert (found.repeated["candidate"], found.speed, found.disturbed) == ((0.5,), (1.0, 0.8), ("", "slow"))
+
+
+def test_rounds_are_appended_in_every_list():
+    whole, one = Record(), Record(disturbed=["a", "b"], noisy=True)
+    one.first_calls[CANDIDATE] = [1.0]
+    shape = one.shapes["s"]
+    for name in ("rounds", "hot", "repeated", "claims"):
+        getattr(shape, name)[CANDIDATE] = [1.0]
+    shape.cold, shape.calls, shape.speed, shape.disturbed = [1.0], [(2,)], [0.9], ["a"]
+    whole.add(one)
+    whole.add(one)
+    assert (whole.disturbed, whole.noisy, whole.first_calls[CANDIDATE]) == (["a", "a"], True, [1.0, 1.0])
+    found = whole.shapes["s"]
+    lists = [getattr(found, name) for name in ("rounds", "hot", "repeated", "claims")]
+    assert all(len(one[CANDIDATE]) == 2 for one in lists)
+    assert all(len(getattr(found, name)) == 2 for name in ("cold", "calls", "speed", "disturbed"))

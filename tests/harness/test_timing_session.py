@@ -10,8 +10,9 @@ from harness.domain.vocabulary import Backend, Outcome, Stage
 from harness.evaluation import sandbox
 from harness.evaluation.run import Refused
 from harness.evaluation.timing import figures
+from harness.evaluation.timing.record import Record, ShapeRecord
 from harness.evaluation.timing.rings import Rings
-from harness.evaluation.timing.session import Record, Session, ShapeRecord
+from harness.evaluation.timing.session import Session
 from harness.evaluation.timing.sides import AGAIN, CANDIDATE, Side
 from harness.evaluation.timing.statistics import median
 from harness.hardware.cores import reserve

@@ -9,7 +9,7 @@ from harness.domain.samples import PairedRound, Samples, ShapeSamples
 from harness.domain.verdict import Ratio, ShapeTiming, Timing
 from harness.domain.vocabulary import Evidence
 from harness.evaluation.timing.comparison import candidate_rounds, cv_of, noise_of, pooled
-from harness.evaluation.timing.session import Record, ShapeRecord
+from harness.evaluation.timing.record import Record, ShapeRecord
 from harness.evaluation.timing.sides import AGAIN, CANDIDATE
 from harness.evaluation.timing.statistics import median, quantile, robust_cv
 from harness.operators.base import ShapePoint

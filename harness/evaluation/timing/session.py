@@ -17,9 +17,7 @@ from __future__ import annotations
 import contextlib
 import random
 import secrets
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from harness.domain.verdict import Reason
@@ -29,6 +27,7 @@ from harness.evaluation.judge.lending import Lending
 from harness.evaluation.ports import CandidateFault
 from harness.evaluation.run import Refused
 from harness.evaluation.timing.pulse import on_cores
+from harness.evaluation.timing.record import Record, ShapeRecord
 from harness.evaluation.timing.rings import Ring
 from harness.evaluation.timing.sides import CANDIDATE, Side, close_sides, open_sides, opponent_failed
 from harness.evaluation.timing.statistics import median
@@ -42,33 +41,6 @@ NOTHING = "def run(*arrays, **attributes):\n    pass\n"
 EMPTY_BATCHES = 31
 TARGET_BATCH_S = 5e-3
 HOT_BATCHES = 2
-
-
-@dataclass
-class ShapeRecord:
-    """Microseconds per call of one shape: per side, one list per round; ``claims``: a process's own clock over ours.
-
-    Per round: ``calls`` per sample, ``speed`` of the clock as a share of its fastest, ``disturbed`` (empty if quiet).
-    """
-
-    rounds: dict[str, list[tuple[float, ...]]] = field(default_factory=lambda: defaultdict(list))
-    hot: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    cold: list[float] = field(default_factory=list)
-    claims: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    repeated: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    calls: list[tuple[int, ...]] = field(default_factory=list)
-    speed: list[float] = field(default_factory=list)
-    disturbed: list[str] = field(default_factory=list)
-
-
-@dataclass
-class Record:
-    """Everything a session measured. ``noisy``: something other than the candidate itself disturbed a round."""
-
-    shapes: dict[str, ShapeRecord] = field(default_factory=lambda: defaultdict(ShapeRecord))
-    first_calls: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    disturbed: list[str] = field(default_factory=list)
-    noisy: bool = False
 
 
 class Session:
@@ -134,7 +106,7 @@ class Session:
             attempt = Record()
             self.round(sources, attempt, sweeps)
             if spent == repeats or not attempt.disturbed:
-                _merge(record, attempt)
+                record.add(attempt)
                 return spent
         return repeats
 
@@ -260,27 +232,6 @@ def draw_calls(source: random.Random, mean: float, most: int) -> int:
     """A call count around ``mean``, between 1 and ``most``, that nobody knows beforehand."""
     low, high = max(1, round(0.75 * mean)), min(most, max(round(1.25 * mean), 2))
     return source.randint(min(low, high), high)
-
-
-def _merge(into: Record, other: Record) -> None:
-    into.disturbed += other.disturbed[:1]
-    into.noisy |= other.noisy
-    for name, values in other.first_calls.items():
-        into.first_calls[name] += values
-    for label, shape in other.shapes.items():
-        target = into.shapes[label]
-        for name, rounds in shape.rounds.items():
-            target.rounds[name] += rounds
-        for name, hot in shape.hot.items():
-            target.hot[name] += hot
-        target.cold += shape.cold
-        for name, claims in shape.claims.items():
-            target.claims[name] += claims
-        for name, repeated in shape.repeated.items():
-            target.repeated[name] += repeated
-        target.calls += shape.calls
-        target.speed += shape.speed
-        target.disturbed += shape.disturbed
 
 
 @contextlib.contextmanager

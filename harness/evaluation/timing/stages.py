@@ -16,8 +16,9 @@ from harness.evaluation.judge.seeds import draw_seed
 from harness.evaluation.run import Refused, Run
 from harness.evaluation.timing import figures
 from harness.evaluation.timing.comparison import Compared, compare, score
+from harness.evaluation.timing.record import Record
 from harness.evaluation.timing.rings import Rings
-from harness.evaluation.timing.session import Record, Session
+from harness.evaluation.timing.session import Session
 from harness.evaluation.timing.sides import AGAIN, CANDIDATE
 from harness.hardware import exclusive, telemetry
 from harness.hardware.cores import allowed, reserve
