@@ -6,7 +6,6 @@ A killed series goes on where it stopped; what was measured on another machine o
 from __future__ import annotations
 
 import datetime
-import importlib.metadata
 import json
 import os
 import platform
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import table
+from harness.hardware.detect import version
 
 Line = dict[str, Any]
 
@@ -24,8 +24,8 @@ class OtherSeries(Exception):
 
 
 def facts(packages: Sequence[str], **more: Any) -> Line:
-    """What must be equal for two runs to be one series: machine, versions and ``more``."""
-    versions = {name: importlib.metadata.version(name) for name in packages}
+    """What must be equal for two runs to be one series: machine, versions (``absent`` where one is not) and ``more``."""
+    versions = {name: version(name) for name in packages}
     return {"machine": table.cpu(), "system": f"{platform.system()} {platform.release()}",
             "python": platform.python_version(), **versions, **more}
 
