@@ -21,6 +21,8 @@ from harness.evaluation.sandbox.system_calls import (
     DENIED,
     LAST_KNOWN,
     LEAVING,
+    LOCAL_ONLY,
+    SPEAKING,
     SPREADING,
     Rule,
     alone,
@@ -39,16 +41,20 @@ class _Program(ctypes.Structure):
 
 
 def program(machine: str, *, allowed: Collection[str] = (), one_group: bool = False,
-            alone_as: int | None = None) -> bytes:
+            alone_as: int | None = None, mute_sockets: bool = False) -> bytes:
     """The filter for ``machine`` as BPF instructions (``struct sock_filter`` array).
 
     ``allowed`` names calls to let through although a list has them; ``one_group`` also refuses ``LEAVING``;
     ``alone_as`` is the pid of a process that has to stay alone: no children, no programs, no shared memory of its own,
-    signals to itself only.
+    signals to itself only. ``mute_sockets``: local sockets may be opened and are good for nothing, because CUDA does
+    not start without opening one.
     """
     column = list(ARCHITECTURES).index(machine)
     calls = {**DENIED, **(LEAVING if one_group else {}), **(SPREADING if alone_as is not None else {})}
     rules = (*ARGUMENTS, *(alone(alone_as) if alone_as is not None else ()))
+    if mute_sockets:
+        calls = {name: numbers for name, numbers in (calls | SPEAKING).items() if name != "socket"}
+        rules = (*rules, LOCAL_ONLY)
     denied = RETURN, 0, 0, ERRNO | errno.EPERM
     code: list[Instruction] = [
         (LD_WORD, 0, 0, ARCHITECTURE), (JUMP_EQUAL, 1, 0, ARCHITECTURES[machine]), (RETURN, 0, 0, KILL),
@@ -81,7 +87,8 @@ def _checked(rule: Rule, column: int, denied: Instruction) -> list[Instruction]:
     ]
 
 
-def install(*, allowed: Collection[str] = (), one_group: bool = False, alone_as: int | None = None) -> None:
+def install(*, allowed: Collection[str] = (), one_group: bool = False, alone_as: int | None = None,
+            mute_sockets: bool = False) -> None:
     """Put the filter on this process for good; the options are those of ``program``. Needs ``no_new_privs``.
 
     Raises:
@@ -90,7 +97,7 @@ def install(*, allowed: Collection[str] = (), one_group: bool = False, alone_as:
     machine = platform.machine()
     if machine not in ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no system-call list for {machine}")
-    code = program(machine, allowed=allowed, one_group=one_group, alone_as=alone_as)
+    code = program(machine, allowed=allowed, one_group=one_group, alone_as=alone_as, mute_sockets=mute_sockets)
     buffer = ctypes.create_string_buffer(code, len(code))
     filled = _Program(len(code) // 8, ctypes.addressof(buffer))
     linux.prctl(linux.PR_SET_SECCOMP, 2, ctypes.addressof(filled))

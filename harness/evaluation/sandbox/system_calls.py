@@ -88,6 +88,16 @@ ARGUMENTS: tuple[Rule, ...] = (
 ``fcntl``: signals to somebody else when a descriptor or a directory changes."""
 
 
+SOCKET: Numbers = (41, 198)
+AF_UNIX = 1
+SPEAKING: dict[str, Numbers] = {
+    "connect": (42, 203), "bind": (49, 200), "listen": (50, 201), "sendto": (44, 206), "sendmsg": (46, 211),
+    "sendmmsg": (307, 269),
+}
+"""What a socket is good for: refused where a driver insists on opening one."""
+LOCAL_ONLY = Rule(SOCKET, 0, ALL_BITS, AF_UNIX, equal=False)
+
+
 def alone(pid: int) -> tuple[Rule, ...]:
     """Rules for a process that stays alone: threads but no children, no shared memory, signals to itself only."""
     to_itself: tuple[Numbers, ...] = ((62, 129), (234, 131), (129, 138), (297, 240))

@@ -1,7 +1,9 @@
 """The walls of the native process: the GPU's device files and the assembler stay reachable, nothing else does.
 
 They stand before CUDA starts, because later threads inherit walls and earlier ones do not get them. CUDA reserves more
-address space than any machine has, so memory is not limited here; the deadline and the process group are.
+address space than any machine has, so memory is not limited here; the deadline and the process group are. CUDA does not
+start (error 304, driver 580) without a local socket, which the filter makes useless, and without writing below its own
+folder in ``/proc``, where it names its threads.
 """
 
 from __future__ import annotations
@@ -51,8 +53,9 @@ def build(folder: str, programs: Sequence[str], *, seconds: int, more: Sequence[
     attempt("no_new_privs", lambda: linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1))
     readable = (sys.base_prefix, sys.prefix, *filter(None, sys.path), *SYSTEM, *more)
     attempt("landlock", lambda: landlock.restrict(
-        readable, (folder, "/dev/null"), (*programs, *LOADERS), devices()))
-    attempt("seccomp", lambda: seccomp.install(allowed=("execve", "sched_setaffinity"), one_group=True))
+        readable, (folder, "/dev/null", "/proc/self"), (*programs, *LOADERS), devices()))
+    attempt("seccomp", lambda: seccomp.install(
+        allowed=("execve", "sched_setaffinity"), one_group=True, mute_sockets=True))
     return standing
 
 
