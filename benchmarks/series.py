@@ -24,7 +24,7 @@ class OtherSeries(Exception):
 
 
 def facts(packages: Sequence[str], **more: Any) -> Line:
-    """What must be equal for two runs to be one series: machine, versions (``absent`` where there is none), ``more``."""
+    """What must be equal for two runs to be one series: machine, versions (``absent`` where none is) and ``more``."""
     versions = {name: version(name) for name in packages}
     return {"machine": table.cpu(), "system": f"{platform.system()} {platform.release()}",
             "python": platform.python_version(), **versions, **more}
