@@ -11,6 +11,15 @@ from harness.engine.state import CampaignState
 DEADLINE_S = 180.0
 
 
+SCRIPTED = ("playbook", "autotune")
+"""Agents whose kernels are transformations of shipped ones: they may run where few walls stand, promoted or not."""
+
+
+def required_of(goal: Goal) -> Required:
+    """What the machine has to offer a campaign's candidates."""
+    return Required(isolation=0) if goal.agent.kind in SCRIPTED else Required()
+
+
 def request_of(state: CampaignState, action: EvaluateBaseline | Evaluate, *, job: str, nonce: str,
                deadline_s: float = DEADLINE_S) -> EvaluationRequest:
     """The request document of an ``EvaluateBaseline`` or ``Evaluate`` action."""
@@ -34,5 +43,5 @@ def _request(state: CampaignState, candidate: SourceRef, against: tuple[Opponent
     return EvaluationRequest(
         job=job, nonce=nonce, purpose=purpose, operator=OperatorRef(goal.operator, state.operator_version),
         backend=goal.backend, hardware=goal.hardware, workload=goal.workload, goal=goal, candidate=candidate,
-        against=against, grant=grant, required=Required(), deadline_s=deadline_s,
+        against=against, grant=grant, required=required_of(goal), deadline_s=deadline_s,
     )

@@ -14,6 +14,7 @@ from harness.domain.request import EvaluationRequest
 from harness.domain.samples import Samples
 from harness.domain.verdict import Reason, Verdict
 from harness.domain.vocabulary import Backend, Outcome, Stage
+from harness.evaluation.isolation import walled
 from harness.evaluation.ports import CandidateFault
 from harness.evaluation.run import Place, Progress, Refused, Run
 from harness.evaluation.verdicts import verdict_of
@@ -105,6 +106,7 @@ def _start(request: EvaluationRequest, progress: Progress) -> Run:
         request=request, spec=spec, workload=workload, open_workers=sandbox.opener, progress=progress,
         target=target, deadline=time.monotonic() + request.deadline_s,
     )
+    run.open_workers = walled(run, sandbox.opener)
     if request.backend is Backend.TRITON and gpu.present(request.goal.hardware):
         _place_on_device(run)
     return run
@@ -114,11 +116,10 @@ def _place_on_device(run: Run) -> None:
     """The goal's GPU is this host's: candidates are judged and timed on it."""
     from harness.backends.triton.device.opener import workers_of
     from harness.backends.triton.launcher.process import open_device
-    from harness.evaluation import sandbox
 
     run.device = run.request.goal.hardware
     run.open_device = open_device
-    run.open_workers = workers_of(run, sandbox.opener)
+    run.open_workers = workers_of(run, run.open_workers)
 
 
 def _close(run: Run) -> None:
