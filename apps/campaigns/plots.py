@@ -57,10 +57,12 @@ def speed_up(
     *,
     noise: float | None = None,
     log_axis: bool = False,
+    doubtful: Sequence[int] = (),
 ) -> Figure:
     """Speed-up over round 0 by round: incumbent steps with the margin band, other rounds as marks.
 
-    The band is what cannot be told from the incumbent: max(2 %, 3 x noise) around it.
+    The band is what cannot be told from the incumbent: max(2 %, 3 x noise) around it. Rounds in ``doubtful`` were
+    measured while the device drifted and are shaded.
     """
     steps = incumbent_steps(points)
     last = max((point.number for point in points), default=0)
@@ -72,7 +74,7 @@ def speed_up(
     high = max([high, *(line.ratio * 1.03 for line in near)])
     floor = low - (high - low) * 0.06
     data: list[Figure] = []
-    shapes: list[Figure] = []
+    shapes: list[Figure] = [in_doubt(number) for number in doubtful]
     labels: list[Figure] = []
     if steps:
         data += band(steps, last, margin)
@@ -117,6 +119,14 @@ def speed_up(
     if log_axis:
         y = {"ticksuffix": "×", "type": "log"}
     return {"data": data, "layout": layout(x, y, right=160, shapes=shapes, annotations=[] if log_axis else labels)}
+
+
+def in_doubt(number: int) -> Figure:
+    """The shade over a round whose figures are in doubt."""
+    return {
+        "type": "rect", "xref": "x", "x0": number - 0.5, "x1": number + 0.5, "yref": "paper", "y0": 0, "y1": 1,
+        "fillcolor": "--stale-bg", "line": {"width": 0}, "layer": "below",
+    }
 
 
 def above(line: Reference) -> Figure:

@@ -125,6 +125,7 @@ SLOT_STATES = {
     "empty": Mark("dash", "no champion", ""),
     "champion": Mark("star", "champion", "ok"),
     "quarantined": Mark("flag", "quarantined", "bad"),
+    "reverifying": Mark("clock", "re-verifying", "info"),
 }
 
 WORKER_STATES = {

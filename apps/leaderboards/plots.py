@@ -18,6 +18,7 @@ class BoardDot:
     low: float | None
     high: float | None
     kind: str
+    in_doubt: bool = False  # measured while the device drifted
 
 
 COLOURS = {
@@ -30,7 +31,8 @@ SYMBOLS = {"champion": "circle", "own": "circle", "library": "diamond-open", "un
 
 
 def dots(rows: Sequence[BoardDot], title: str) -> Figure:
-    """Horizontal dots, best on top, intervals as bars; the line at 1 is what the ratio compares with."""
+    """Horizontal dots, best on top, intervals as bars; the line at 1 is what the ratio compares with. Rows in doubt are
+    shaded."""
     data = []
     for kind in COLOURS:
         chosen = [row for row in rows if row.kind == kind]
@@ -80,6 +82,14 @@ def dots(rows: Sequence[BoardDot], title: str) -> Figure:
             {"title": {"text": title}, "ticksuffix": "×"},
             {"type": "category", "categoryorder": "array", "categoryarray": order[::-1], "showgrid": True},
             right=24,
-            shapes=[shape],
+            shapes=[shape, *(shade(len(rows) - 1 - place) for place, row in enumerate(rows) if row.in_doubt)],
         ),
+    }
+
+
+def shade(place: int) -> Figure:
+    """The shade over a row, counted from the bottom."""
+    return {
+        "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": place - 0.5, "y1": place + 0.5,
+        "fillcolor": "--stale-bg", "line": {"width": 0}, "layer": "below",
     }

@@ -37,6 +37,8 @@ class BoardRow:
     rank: int | None = None
     tied: bool = False
     why_unranked: str = ""
+    drifted: bool = False  # measured while the device drifted: the figure is in doubt
+    reverifying: bool = False  # a champion that a new evaluator or environment class verifies again
 
 
 def ranked(rows: Iterable[BoardRow]) -> list[BoardRow]:

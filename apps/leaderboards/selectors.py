@@ -10,12 +10,14 @@ from typing import Any
 from django.db.models import F, Q
 
 from apps.bridge import api
+from apps.campaigns.canary.selectors import drift_windows, in_doubt
 from apps.campaigns.models import Campaign, Round
 from apps.core.errors import NotFound, Refused
 from apps.kernels.models import Champion, Operator, Promotion, Quarantine, Slot, Verdict
 from apps.leaderboards.ranking import BoardRow, ranked
 from apps.reviews.choices import REQUEST_OPEN, RequestState
 from apps.reviews.models import ReviewRequest
+from apps.reviews.rechecks import outdated_slots
 from apps.teams import policies
 from apps.teams.models import Team
 from apps.teams.selectors import teams_of
@@ -94,9 +96,10 @@ def board(
     chosen = environment_class or (classes[0][0] if classes else "")
     verdicts = _verdicts(pk for (_, _, klass), pk in newest.items() if klass == chosen)
     baseline = api.digest(api.baseline_source(operator, backend)) if slots else ""
-    facts = _Facts(list(slots.values()))
+    facts, windows = _Facts(list(slots.values())), drift_windows(hardware)
     rows = [
-        _row(slots[verdict.team_id], verdict, facts, baseline, own=verdict.team_id in own)
+        _row(slots[verdict.team_id], verdict, facts, baseline, own=verdict.team_id in own,
+             drifted=in_doubt(windows, verdict.created_at))
         for verdict in verdicts if verdict.team_id is not None
     ]
     return Board(row, backend, hardware, workload, chosen, classes, tuple(ranked(rows)))
@@ -141,7 +144,9 @@ class _Facts:
     """What is known about the kernels of some slots, in a handful of queries."""
 
     def __init__(self, slots: list[Slot]) -> None:
-        self.champions = {(c.slot_id, c.kernel_id) for c in Champion.objects.filter(slot__in=slots)}
+        champions = list(Champion.objects.filter(slot__in=slots).select_related("slot__hardware"))
+        self.champions = {(c.slot_id, c.kernel_id) for c in champions}
+        self.outdated = outdated_slots(champions)
         self.states = {slot.pk: slot.state for slot in slots}
         self.quarantined = set(Quarantine.objects.filter(slot__in=slots).values_list("slot_id", "kernel_id"))
         promoted = Promotion.objects.filter(slot__in=slots).order_by("id").only("slot", "kernel", "gate_tier")
@@ -170,7 +175,7 @@ class _Facts:
         return str(RequestState(request.state).label)
 
 
-def _row(slot: Slot, verdict: Any, facts: _Facts, baseline: str, *, own: bool) -> BoardRow:
+def _row(slot: Slot, verdict: Any, facts: _Facts, baseline: str, *, own: bool, drifted: bool) -> BoardRow:
     kernel = verdict.kernel_id
     ratio = _against_baseline(verdict, verdict.overall or {}, baseline)
     made = facts.rounds.get((slot.pk, kernel))
@@ -186,7 +191,8 @@ def _row(slot: Slot, verdict: Any, facts: _Facts, baseline: str, *, own: bool) -
         evaluator_version=verdict.evaluator_version, measured_at=verdict.created_at, suspicious=verdict.suspicious,
         foreign=verdict.foreign, kernel=kernel if own else None, verdict=verdict.pk if own else None,
         campaign=made["campaign_id"] if own and made else None,
-        why_unranked="the baseline, for reference" if kernel == baseline else "",
+        why_unranked="the baseline, for reference" if kernel == baseline else "", drifted=drifted,
+        reverifying=(slot.pk, kernel) in facts.champions and slot.pk in facts.outdated,
     )
 
 

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from apps.bridge import api
 from apps.campaigns.choices import JOB_OPEN, JobState
 from apps.campaigns.jobs.models import Job, SelfTest, Worker
 from apps.campaigns.jobs.workers import selftest_gap
@@ -52,10 +53,12 @@ def queue() -> QuerySet[Job]:
 
 
 def selftests() -> list[SelfTest]:
-    """The newest self-test of each environment class, isolation level and backend."""
-    newest: dict[tuple[str, int, str, str], SelfTest] = {}
-    for row in SelfTest.objects.all()[:200]:
-        newest.setdefault((row.environment_class, row.isolation, row.backend, row.evaluator_version), row)
+    """The newest quick and the newest whole self-test of each environment class, isolation level and backend, newest
+    first; those of earlier evaluator versions only while this one has none."""
+    newest: dict[tuple[str, int, str, bool], SelfTest] = {}
+    rows = list(SelfTest.objects.filter(evaluator_version=api.evaluator_version())[:200])
+    for row in rows or SelfTest.objects.all()[:200]:
+        newest.setdefault((row.environment_class, row.isolation, row.backend, row.quick), row)
     return list(newest.values())
 
 

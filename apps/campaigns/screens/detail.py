@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from apps.campaigns import plots
+from apps.campaigns.canary.selectors import drift_windows, in_doubt
 from apps.campaigns.choices import CAMPAIGN_ENDED, CampaignState, JobState
 from apps.campaigns.goal_form import as_toml
 from apps.campaigns.jobs.selectors import jobs_ahead
@@ -49,6 +50,8 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
     log_axis = request.GET.get("axis") == "log"
     document = verdict.document if verdict else None
     ended = campaign.state in CAMPAIGN_ENDED
+    windows = drift_windows(slot.hardware.name)
+    doubtful = [one.number for one in rounds if one.verdict and in_doubt(windows, one.verdict.created_at)]
     request_open = ReviewRequest.objects.filter(campaign=campaign, state__in=REQUEST_OPEN).first()
     return {
         "campaign": campaign,
@@ -77,7 +80,12 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
         "references": lines,
         "log_axis": log_axis,
         "only": only,
-        "figure": to_json(plots.speed_up(shown, lines, noise=sheet.noise if sheet else None, log_axis=log_axis)),
+        "figure": to_json(
+            plots.speed_up(
+                shown, lines, noise=sheet.noise if sheet else None, log_axis=log_axis, doubtful=doubtful
+            )
+        ),
+        "doubtful": doubtful,
         "plot_says": plot_sentence(shown, lines),
         "hypotheses": hypothesis_rows(hypotheses_of(campaign), rounds),
         "may_edit_hypotheses": campaign.state == CampaignState.PAUSED

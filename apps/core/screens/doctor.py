@@ -23,14 +23,21 @@ STATES = {
 }
 
 
-def doctor_rows() -> list[dict[str, Any]]:
-    """Findings as cause, consequence and what to do; empty when no doctor has run here yet."""
+def doctor_report() -> dict[str, list[Any]]:
+    """The last report's ``checks`` and ``levels``; empty lists when no doctor has run here yet, or what it left cannot
+    be read."""
     path = Path(settings.VAR_DIR) / "doctor.json"
     try:
         report = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
-        return []
-    rows = report.get("checks", []) if isinstance(report, dict) else report
+        report = {}
+    found = report if isinstance(report, dict) else {"checks": report}
+    return {key: value if isinstance(value := found.get(key), list) else [] for key in ("checks", "levels")}
+
+
+def doctor_rows() -> list[dict[str, Any]]:
+    """Findings as cause, consequence and what to do; empty when no doctor has run here yet."""
+    rows = doctor_report()["checks"]
     return [
         {
             "name": row.get("name", ""),

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count
 from django.http import HttpRequest
 
 from apps.bridge import api
 from apps.campaigns.choices import JobState
 from apps.campaigns.jobs.selectors import queue, selftests, workers
-from apps.campaigns.models import Job
+from apps.campaigns.models import Job, SelfTestOrder
+from apps.core.screens.canary import canary_rows
 from apps.core.screens.doctor import doctor_rows
 from apps.core.screens.health import blocked_of
+from apps.core.screens.isolation import mode_rows
 from apps.kernels.models import Slot
+from apps.kernels.screens.verdict.steadiness import telemetry
+from apps.reviews.models import Verification
 from apps.stream.selectors import head
 from apps.teams import policies
 from apps.teams.models import Team
@@ -27,13 +32,26 @@ def system_context(request: HttpRequest, team: Team | None) -> dict[str, Any]:
     tests = selftests()
     visible = set(teams_of(user).values_list("pk", flat=True))
     checks = doctor_rows()
+    orders: dict[str, list[SelfTestOrder]] = {}
+    for order in SelfTestOrder.objects.filter(test__isnull=True).select_related("by"):
+        orders.setdefault(order.hardware, []).append(order)
     return {
         "blocked": blocked_of(request),
         "selftests": [selftest_row(row) for row in tests],
         "team": team,
         "workers": [
-            {"status": status, "job": shown(own.get(status.worker.owner_pid), visible)} for status in workers()
+            {
+                "status": status,
+                "job": shown(own.get(status.worker.owner_pid), visible),
+                "orders": orders.get(status.worker.hardware, []) if status.worker.kind == "evalworker" else [],
+                "telemetry": telemetry(status.worker.environment.get("clocks") or {}),
+            }
+            for status in workers()
         ],
+        "modes": mode_rows(),
+        "canaries": canary_rows(),
+        "canary_every": settings.CANARY_EVERY,
+        "rechecks": rechecks(user),
         "queue": [shown(job, visible) for job in queue().filter(state=JobState.QUEUED)[:20]],
         "queued": Job.objects.filter(state=JobState.QUEUED).count(),
         "errored": Job.objects.filter(state=JobState.ERRORED, team__in=teams_of(user)).select_related("campaign")[:10],
@@ -48,6 +66,12 @@ def system_context(request: HttpRequest, team: Team | None) -> dict[str, Any]:
         "stream": True if team else None,
         "stream_head": head(team.stream) if team else 0,
     }
+
+
+def rechecks(user: Any) -> list[Verification]:
+    """Champions of the user's teams that are verified again now, with how far that is."""
+    rows = Verification.objects.filter(kind="recheck", state="running", slot__team__in=teams_of(user))
+    return list(rows.select_related("slot__operator", "slot__hardware", "job"))
 
 
 def shown(job: Job | None, visible: set[int]) -> dict[str, Any] | None:

@@ -9,7 +9,10 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from apps.campaigns.canary.selectors import bases
+from apps.campaigns.canary.services import canary_rebase
 from apps.campaigns.jobs import workers
+from apps.campaigns.jobs.selftest_orders import selftest_order
 from apps.campaigns.models import Job, Worker
 from apps.core.current_team import current_team
 from apps.core.errors import NotFound
@@ -58,4 +61,38 @@ def requeue(request: SignedIn, pk: uuid.UUID) -> HttpResponse:
         "The job is in the queue again.",
         lambda: workers.job_requeue(job=job, person=request.user),
         to=reverse("system"),
+    )
+
+
+@page
+@require_POST
+def order_selftest(request: SignedIn, pk: int) -> HttpResponse:
+    """Run the self-test on a worker's device again: the quick subset or the whole corpus."""
+    worker = Worker.objects.filter(pk=pk, kind="evalworker").first()
+    if worker is None:
+        raise NotFound("There is no such evaluation worker.")
+    quick = request.POST.get("quick") != "no"
+    return act(
+        request,
+        f"The {'quick subset' if quick else 'whole corpus'} is ordered for {worker.hardware}; it runs as soon as "
+        "nobody waits for the device.",
+        lambda: selftest_order(worker=worker, quick=quick, person=request.user, team=current_team(request)),
+        to=reverse("system") + "#selftest",
+    )
+
+
+@page
+@require_POST
+def rebase(request: SignedIn, pk: int) -> HttpResponse:
+    """Begin a new reference for a device's canary."""
+    base = bases().filter(pk=pk).first()
+    if base is None:
+        raise NotFound("There is no such baseline.")
+    return act(
+        request,
+        f"A new reference begins for {base}.",
+        lambda: canary_rebase(
+            base=base, person=request.user, team=current_team(request), reason=request.POST.get("reason", "")
+        ),
+        to=reverse("system") + "#canary-h",
     )

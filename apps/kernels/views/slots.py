@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from apps.campaigns.canary.selectors import drift_gap
 from apps.campaigns.screens import listing
 from apps.campaigns.screens.facts import fact_rows
 from apps.core.current_team import current_team
@@ -19,6 +20,7 @@ from apps.kernels.screens.verdicts import sheet_of
 from apps.reviews import services as reviews
 from apps.reviews.choices import REQUEST_OPEN
 from apps.reviews.models import ReviewRequest, Verification
+from apps.reviews.rechecks import outdated
 from apps.teams import policies
 
 SLOT = ("operator", "backend", "hardware", "workload")
@@ -52,6 +54,8 @@ def slot_page(request: SignedIn, **names: str) -> HttpResponse:
             "restorable": restorable(slot, history, champion),
             "why_not": policies.may_roll_back(request.user, slot.team),
             "requests": ReviewRequest.objects.filter(slot=slot, state__in=REQUEST_OPEN).select_related("kernel"),
+            "again": outdated(champion) if champion else None,
+            "drift": drift_gap(slot.hardware.name),
             "verifying": Verification.objects.filter(slot=slot, state="running").select_related("by").first(),
             "rows": listing.rows(listing.light(request.user).filter(slot=slot)[:10]),
             "device": fact_rows(slot.hardware.facts),

@@ -57,6 +57,7 @@ def board_page(request: HttpRequest, operator: str) -> HttpResponse:
             "chosen": chosen,
             "boards": selectors.boards(request.user),
             "unranked": unranked,
+            "any_drifted": any(row.drifted for row in rows),
             "ranked_count": sum(row.rank is not None for row in board.rows),
             "figure": to_json(
                 plots.dots([dot_of(row) for row in rows if row.ratio is not None], "over the baseline")
@@ -84,4 +85,4 @@ def dot_of(row: BoardRow) -> plots.BoardDot:
         "library" if row.label == "baseline" else "unranked" if row.rank is None else "own" if row.own else "champion"
     )
     label = f"{row.rank or '–'} {row.team}, {row.label}".replace("<", "‹")  # plotly reads tags in texts
-    return plots.BoardDot(label, row.ratio or 0.0, row.low, row.high, kind)
+    return plots.BoardDot(label, row.ratio or 0.0, row.low, row.high, kind, row.drifted)

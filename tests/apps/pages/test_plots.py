@@ -37,11 +37,12 @@ def test_all_figures_fit_plotlys_schema() -> None:
     for figure in (
         speed_up(POINTS, [Reference("champion", "champion", 1.3), Reference("roof", "roof", 1.9)], noise=0.004),
         speed_up([]),
-        speed_up(POINTS, log_axis=True),
+        speed_up(POINTS, log_axis=True, doubtful=[1, 2]),
         comparison([("C-1", [(0, 1.0), (2, 1.4)]), ("C-2", [])]),
         comparison([]),
         distribution(sides, "champion"),
         dots([BoardDot("1 A", 1.2, 1.1, 1.3, "own"), BoardDot("B", 1.0, None, None, "library")], "x"),
+        dots([BoardDot("A", 1.2, 1.1, 1.3, "own", in_doubt=True), BoardDot("B", 1.0, None, None, "library")], "x"),
         dots([], "x"),
     ):
         go.Figure(resolved(json.loads(to_json(figure))))
@@ -80,3 +81,12 @@ def test_thinning_keeps_the_ends_and_density_has_both_medians() -> None:
     assert found is not None and found.candidate_x < found.other_x
     assert density([1.0], [1.0, 2.0]) is None
     assert density([2.0, 2.0], [2.0, 2.0]) is not None
+
+
+def test_what_was_measured_while_the_device_drifted_is_shaded() -> None:
+    shapes = speed_up(POINTS, doubtful=[2])["layout"]["shapes"]
+    assert [(one["x0"], one["x1"]) for one in shapes if one["type"] == "rect"] == [(1.5, 2.5)]
+    rows = [BoardDot("best", 1.3, None, None, "own"), BoardDot("doubtful", 1.2, None, None, "own", in_doubt=True),
+            BoardDot("last", 1.0, None, None, "library")]
+    shades = [one for one in dots(rows, "x")["layout"]["shapes"] if one["type"] == "rect"]
+    assert [(one["y0"], one["y1"]) for one in shades] == [(0.5, 1.5)]  # counted from the bottom

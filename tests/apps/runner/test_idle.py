@@ -32,8 +32,8 @@ PRINTS = "import json, sys; print(json.dumps({document!r} | {{'asked': sys.argv[
 
 
 def _report(**changes: Any) -> dict[str, Any]:
-    return {"evaluator": EVALUATOR_VERSION, "environments": [environment(Backend.NUMBA).class_], "isolation": 3, "passed": True,
-            **changes}
+    return {"evaluator": EVALUATOR_VERSION, "environments": [environment(Backend.NUMBA).class_], "isolation": 3,
+            "passed": True, **changes}
 
 
 def _idle(tmp_path: Path, code: str) -> IdleWork:

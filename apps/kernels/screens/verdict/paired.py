@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, exp, floor, log
+from math import ceil, exp, floor, log, log10
 from statistics import median
 from typing import Any
 
@@ -15,6 +15,8 @@ ROW, LOW_ROW, FEW = 14, 9, 6
 GAP, AXIS = 20, 30
 MOST_POINTS = 32
 """Per round; of more, evenly chosen ones of the sorted are drawn, and the page says so."""
+FAR = 20.0
+MOST_TICKS = 7
 STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -145,10 +147,14 @@ def _thin(values: list[float]) -> list[float]:
     return [ordered[round(place * step)] for place in range(MOST_POINTS)]
 
 
-def _ticks(low: float, high: float, x_of: Any) -> tuple[Tick, ...]:
-    """Three to six round ratios between the ends."""
+def _ticks(low: float, high: float, x_of: Callable[[float], float]) -> tuple[Tick, ...]:
+    """At most seven round ratios between the ends: even steps, or powers of ten where they lie far apart."""
     first, last = exp(low), exp(high)
-    step = next((step for step in STEPS if (last - first) / step <= 6), STEPS[-1])
+    if last / first > FAR:
+        decades = range(ceil(log10(first)), floor(log10(last)) + 1)
+        every = ceil(len(decades) / MOST_TICKS) or 1
+        return tuple(Tick(x_of(log(10.0) * place), f"{10.0**place:g}×") for place in decades[::every])
+    step = next((step for step in STEPS if (last - first) / step <= MOST_TICKS - 1), (last - first) / MOST_TICKS)
     places = [step * number for number in range(ceil(first / step), floor(last / step) + 1)]
     digits = 0 if step >= 1 else len(f"{step:g}".partition(".")[2])
     return tuple(Tick(x_of(log(value)), f"{value:.{digits}f}×") for value in places if value > 0)
