@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-PARAMS = {"BLOCK_N": 16, "SPLITS": 4, "num_warps": 4}
+PARAMS = {"BLOCK_N": 32, "SPLITS": 2, "num_warps": 4}
 
 
 @triton.jit
