@@ -8,6 +8,7 @@ from harness.backends.numba.stages import compile_request, smallest_case
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Backend, Outcome, Stage
 from harness.evaluation import sandbox
+from harness.evaluation.judge.oracle import InvalidReference
 from harness.evaluation.run import Refused
 from harness.evaluation.timing import figures
 from harness.evaluation.timing.record import Record, ShapeRecord
@@ -221,3 +222,34 @@ def test_remembered_answers_gain_nothing_and_are_a_lead(session):
     work = {POINT.label: figures.Work(1, 1, 1e-9, 1e-9)}
     timing = figures.timing_of(samples, work, evidence=figures.Evidence.BOUNDED, longer=False)
     assert any("kept between calls" in text for text in figures.suspicious(timing, work, record))
+
+
+TAIL = PLAIN + '''
+calls = [0]
+
+def run(x, weight, out, *, eps):
+    calls[0] += 1
+    compute(x, weight, out, eps)
+    if calls[0] > 3:
+        out[-1, -1] += 1
+'''
+
+
+@pytest.mark.sandbox
+def test_one_wrong_value_is_found_after_the_sweep_in_what_was_copied_then(session, monkeypatch):
+    monkeypatch.setattr("harness.evaluation.judge.ring.Samples.wrong", lambda *_: False)
+    with pytest.raises(Refused) as caught:
+        timed(session, TAIL)
+    first, detail = caught.value.reasons
+    assert (caught.value.outcome, first.code, detail.index) == (Outcome.REWARD_HACK, "timed_output_wrong", (63, 511))
+
+
+@pytest.mark.sandbox
+def test_a_reference_that_fails_is_not_the_candidates_fault(session, monkeypatch):
+    def broken(*_: object) -> None:
+        raise InvalidReference("the reference fails")
+
+    monkeypatch.setattr("harness.evaluation.judge.ring.expect", broken)
+    with pytest.raises(Refused) as caught:
+        timed(session, HONEST)
+    assert caught.value.outcome is Outcome.INVALID_REFERENCE

@@ -35,8 +35,14 @@ class Checked:
 
 def check(lending: Lending, answers: dict[str, Expected], stage: Stage, case: str | None = None) -> Checked:
     """Judge the outputs of ``lending`` after a call; the worker must be frozen."""
-    faults = lending.broken_guards(stage, case)
-    collected = lending.collect()
+    return check_collected(lending, lending.collect(), lending.broken_guards(stage, case), answers, stage, case)
+
+
+def check_collected(lending: Lending, collected: Collected, broken: list[tuple[Outcome, Reason]],
+                    answers: dict[str, Expected], stage: Stage, case: str | None = None) -> Checked:
+    """Judge outputs that were copied from ``lending`` before, with the guards found broken then; its inputs must still
+    be those of that call."""
+    faults = list(broken)
     lengths = lengths_of(lending.spec, lending.inputs)
     compared = []
     for argument in lending.spec.outputs:

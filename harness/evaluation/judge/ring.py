@@ -6,15 +6,16 @@ import math
 import secrets
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
 from harness.domain.errors import InfrastructureError
 from harness.domain.verdict import Reason
-from harness.domain.vocabulary import Stage
-from harness.evaluation.judge.checking import check
+from harness.domain.vocabulary import Outcome, Stage
+from harness.evaluation.judge.checking import check_collected
 from harness.evaluation.judge.inputs import all_attributes, make_inputs
-from harness.evaluation.judge.lending import Lending
+from harness.evaluation.judge.lending import Collected, Lending
 from harness.evaluation.judge.oracle import Expected, expect
 from harness.evaluation.judge.seeds import generator
 from harness.operators.base import OperatorSpec, ShapePoint
@@ -147,12 +148,26 @@ def answers_for(lending: Lending, relative: float | None = None) -> dict[str, Ex
     return expect(lending.spec, dims, lending.inputs, lending.attributes, lending.dtype, relative)
 
 
-def verify_outputs(
-    lending: Lending, stage: Stage, label: str | None = None, relative: float | None = None
-) -> list[Reason]:
-    """Judge what a timed call left in its slot, by the same oracle and bound as the correctness stage.
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a timed call left in a slot, copied at once and judged later, while nobody is being timed: the judge's own
+    work between two turns of a sweep would cool the caches for whoever comes next."""
 
-    ``relative`` is a goal's own tolerance. Empty when right. Raises ``InvalidReference`` when the reference
-    itself fails.
-    """
-    return check(lending, answers_for(lending, relative), stage, label).reasons
+    lending: Lending
+    collected: Collected
+    broken: list[tuple[Outcome, Reason]]
+
+    def faults(self, stage: Stage, label: str | None = None, relative: float | None = None
+               ) -> tuple[tuple[Outcome, Reason], ...]:
+        """Judge it by the same oracle and bound as the correctness stage; the slot's inputs must be unchanged.
+
+        ``relative`` is a goal's own tolerance. Empty when right. Raises ``InvalidReference`` when the reference itself
+        fails.
+        """
+        answers = answers_for(self.lending, relative)
+        return check_collected(self.lending, self.collected, self.broken, answers, stage, label).faults
+
+
+def left_in(lending: Lending, stage: Stage, label: str | None = None) -> Left:
+    """Copy what the last call left in ``lending``; the worker must be frozen."""
+    return Left(lending, lending.collect(), lending.broken_guards(stage, label))

@@ -23,7 +23,7 @@ from typing import Any
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Outcome, Stage
 from harness.evaluation.judge import ring as judge_ring
-from harness.evaluation.judge.lending import Lending
+from harness.evaluation.judge.oracle import InvalidReference
 from harness.evaluation.ports import CandidateFault
 from harness.evaluation.run import Refused
 from harness.evaluation.timing.pulse import on_cores
@@ -127,7 +127,7 @@ class Session:
             counts.append(draw_calls(self._random, mean_calls(latest.values(), len(ring)), len(ring)))
             slots = self._random.sample(range(len(ring)), counts[-1])
             ring.renew(slots)
-            taken = judge_ring.Samples(ring.chosen(slots))
+            taken, left = judge_ring.Samples(ring.chosen(slots)), None
             for name in self._order(sides):
                 with _named(sides[name]):
                     latest[name], claim = self._per_call(sides[name], ring, slots)
@@ -136,8 +136,10 @@ class Session:
                 if claim is not None:
                     record.claims[name].append(claim / latest[name])
                 if name == CANDIDATE and sweep == verified:
-                    self._verify(ring.slots[self._random.choice(slots)], point)
+                    left = judge_ring.left_in(ring.slots[self._random.choice(slots)], self._stage, point.label)
             self._compare(taken, sides, point)
+            if left is not None:
+                self._verify(left, point)
         seen = self._watch.end(list(sides.values()), sweeps)
         record.calls.append(tuple(counts))
         record.speed.append(seen.all.speed)
@@ -201,17 +203,28 @@ class Session:
     def _compare(self, taken: judge_ring.Samples, sides: Mapping[str, Side], point: ShapePoint) -> None:
         """Refuse a candidate whose timed outputs differ from another side's and are wrong."""
         other = next((name for name in sides if name != CANDIDATE), None)
-        if CANDIDATE in sides and other is not None and taken.wrong(CANDIDATE, other, self._relative):
+        with self._oracle(point):
+            wrong = CANDIDATE in sides and other is not None and taken.wrong(CANDIDATE, other, self._relative)
+        if wrong:
             raise self._caught(point)
 
-    def _verify(self, lending: Lending, point: ShapePoint) -> None:
+    def _verify(self, left: judge_ring.Left, point: ShapePoint) -> None:
         """Refuse a candidate whose timed call left a wrong result in its slot."""
-        reasons = judge_ring.verify_outputs(lending, self._stage, point.label, self._relative)
-        broken = lending.broken_guards(self._stage, point.label)
-        if broken:
-            raise Refused(broken[0][0], *[reason for _, reason in broken])
-        if reasons:
-            raise self._caught(point, *reasons)
+        with self._oracle(point):
+            faults = left.faults(self._stage, point.label, self._relative)
+        if left.broken:
+            raise Refused(left.broken[0][0], *[reason for _, reason in left.broken])
+        if faults:
+            raise self._caught(point, *[reason for _, reason in faults])
+
+    @contextlib.contextmanager
+    def _oracle(self, point: ShapePoint) -> Iterator[None]:
+        """A reference that fails is never the candidate's fault."""
+        try:
+            yield
+        except InvalidReference as error:
+            reason = Reason(error.code, self._stage, error.text, case=point.label)
+            raise Refused(Outcome.INVALID_REFERENCE, reason) from error
 
     def _caught(self, point: ShapePoint, *reasons: Reason) -> Refused:
         text = (f"A timed call on {point.label} left a wrong result, although the kernel passed the correctness "

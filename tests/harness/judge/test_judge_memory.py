@@ -15,7 +15,7 @@ from harness.domain.vocabulary import Backend, Outcome, Stage
 from harness.evaluation.buffers import BAND, ROW_GAP, OutputBlock, RenewableInput, lend_input
 from harness.evaluation.judge.inputs import make_inputs
 from harness.evaluation.judge.lending import Lending
-from harness.evaluation.judge.ring import Renewal, Samples, fresh_inputs, verify_outputs
+from harness.evaluation.judge.ring import Renewal, Samples, fresh_inputs, left_in
 from harness.evaluation.judge.seeds import derive, draw_seed
 from harness.operators import registry
 from harness.operators.implementation import load_implementation
@@ -218,13 +218,13 @@ def test_a_timed_slot_is_judged_like_a_case() -> None:
     [lending] = fresh_inputs(spec, point, "float32", ("normal",), 1, 1)
     right = load_implementation(spec).honest(lending.inputs, {})["out"]
     out = lending.lent[1]
-    [reason] = verify_outputs(lending, Stage.BENCHMARK, point.label)
+    [(_, reason)] = left_in(lending, Stage.BENCHMARK, point.label).faults(Stage.BENCHMARK, point.label)
     assert reason.code == "not_written"
     os.pwrite(out.fd, right.numpy().tobytes(), out.offset)
-    assert verify_outputs(lending, Stage.BENCHMARK, point.label) == []
+    assert left_in(lending, Stage.BENCHMARK, point.label).faults(Stage.BENCHMARK, point.label) == ()
     right[7, 1000:] = 0.0
     os.pwrite(out.fd, right.numpy().tobytes(), out.offset)
-    [reason] = verify_outputs(lending, Stage.BENCHMARK, point.label)
+    [(_, reason)] = left_in(lending, Stage.BENCHMARK, point.label).faults(Stage.BENCHMARK, point.label)
     assert reason.stage is Stage.BENCHMARK
     assert "only in row 7 of 512 and only in the last 24 of 1024 columns" in reason.text
     lending.close()
