@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.backends.triton.check_launch import Contradiction, check_launch
 from harness.backends.triton.recorder.session import MOST_IR_BYTES, MOST_STEPS
 from harness.domain.codec import check_schema, from_document
 from harness.domain.errors import DocumentError
@@ -78,6 +79,10 @@ def _check_step(plan: LaunchPlan, step: dict[str, Any]) -> None:
         if fill["bytes"] < 1 or fill["offset"] + fill["bytes"] > buffer.bytes:
             raise PlanForged(f"a fill leaves buffer {buffer.id}")
         return
+    try:
+        check_launch(step["launch"])
+    except Contradiction as error:
+        raise PlanForged(str(error)) from error
     for argument in step["launch"]["args"]:
         where = argument.get("tensormap", argument)
         if "buffer" in where:

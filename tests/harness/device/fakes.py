@@ -77,9 +77,11 @@ def plan_document(
     if forged:
         buffers[0]["bytes"] += 1 << 20
     launch = {
-        "function": "_kernel", "ir": digest_bytes(IR.encode()), "kind": "ttir", "options": {}, "signature": {},
+        "function": "_kernel", "ir": digest_bytes(IR.encode()), "kind": "ttir", "options": {},
+        "signature": {item["name"]: f"*{item['dtype']}" for item in arguments},
         "constants": dict(attributes), "divisible": {}, "grid": [1, 1, 1], "num_ctas": 1, "cooperative": False,
-        "pdl": False, "args": [{"buffer": number, "offset": 0} for number in range(len(arguments))],
+        "pdl": False,
+        "args": [*({"buffer": number, "offset": 0} for number in range(len(arguments))), {"null": True}, {"null": True}],
     }
     return {
         "version": 1, "target": "cuda:90", "compiler": "triton 3.7.1", "second_call": "same", "buffers": buffers,

@@ -25,11 +25,11 @@ def binaries_of(
     ]
     facts = iter(compiler.compile(sources, deadline_s=deadline_s))
     result = []
-    for steps in launches:
+    for plan, steps in zip(plans, launches, strict=True):
         row = []
         for launch in steps:
             found = next(facts)
-            check_facts(launch, found)
+            check_facts(plan, launch, found)
             row.append(Binary(found.symbol, found.cubin, found.num_warps, found.num_ctas, found.shared_bytes))
         result.append(tuple(row))
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from harness.backends.triton.compiler.process import CompilerProcess, KernelFacts, KernelSource
@@ -45,7 +46,7 @@ def compile_plans(
     facts = dict(zip(sources, answers, strict=True))
     result = []
     for plan, steps in zip(plans, launches, strict=True):
-        rows = tuple(_resources(launch, facts[_key(launch)], compiler.target) for launch in steps)
+        rows = tuple(_resources(plan, launch, facts[_key(launch)], compiler.target) for launch in steps)
         document = to_document(plan)
         result.append(CompiledPlan(digest_document(document), plan.target, compiler.compiler, rows, seconds))
     return result
@@ -55,17 +56,24 @@ def _key(launch: dict) -> str:
     return digest_document([launch["ir"], launch["kind"], launch["options"]])
 
 
-def check_facts(launch: dict, facts: KernelFacts) -> None:
-    """Whether a launch can run what was compiled for it.
+def check_facts(plan: LaunchPlan, launch: dict, facts: KernelFacts) -> None:
+    """Whether a launch of ``plan`` can run what was compiled for it.
 
     Raises:
-        CompileFailed: there is no binary, or the arguments' sizes are not those of the binary's own table.
+        CompileFailed: there is no binary, the arguments' sizes are not those of the binary's own table, or the scratch
+            that the kernel asks for is not there.
     """
     if facts.problem:
         raise CompileFailed(facts.problem, launch["function"], facts.text)
     given = tuple(_bytes_of(argument) for argument in launch["args"])
     if given != facts.parameters:
         text = f"the plan passes arguments of {given} bytes, the binary takes {facts.parameters}"
+        raise CompileFailed("forged", launch["function"], text)
+    needed = math.prod(launch["grid"]) * facts.num_ctas * facts.global_scratch_bytes
+    scratch = launch["args"][-2]
+    held = plan.buffers[scratch["buffer"]].bytes - scratch["offset"] if "buffer" in scratch else 0
+    if held < needed:
+        text = f"the plan gives it {held} bytes of global scratch, it needs {needed}"
         raise CompileFailed("forged", launch["function"], text)
 
 
@@ -75,8 +83,8 @@ def _bytes_of(argument: dict) -> int:
     return TENSOR_MAP_BYTES if "tensormap" in argument else POINTER_BYTES
 
 
-def _resources(launch: dict, facts: KernelFacts, target: Target) -> LaunchResources:
-    check_facts(launch, facts)
+def _resources(plan: LaunchPlan, launch: dict, facts: KernelFacts, target: Target) -> LaunchResources:
+    check_facts(plan, launch, facts)
     x, y, z = launch["grid"]
     share = occupancy(target, registers=facts.registers, warps=facts.num_warps, shared_bytes=facts.shared_bytes)
     return LaunchResources(
