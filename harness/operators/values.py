@@ -46,9 +46,11 @@ def stratified(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor
 
 def quantise(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Round to ``dtype``; finite values beyond its range become the largest finite one."""
-    limit = torch.finfo(dtype).max
-    finite = torch.isfinite(values)
-    return torch.where(finite, values.clamp(-limit, limit), values).to(dtype)
+    made = values.to(dtype, copy=True)
+    if bool(torch.isinf(made).any()):  # rarely, and the passes below are dear
+        limit = torch.finfo(dtype).max
+        made = torch.where(torch.isfinite(values), values.clamp(-limit, limit), values).to(dtype)
+    return made
 
 
 def rows_of(regime: str, rows: int, cols: int, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:

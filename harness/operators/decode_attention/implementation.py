@@ -11,11 +11,15 @@ from harness.operators.base import Dims
 from harness.operators.decode_attention.probes import exact_probes, relations
 from harness.operators.decode_attention.regimes import fill_sequence
 from harness.operators.implementation import Attributes, Tensors
-from harness.operators.summation import serial_loss
+from harness.operators.summation import FAINT, U32, serial_loss
 from harness.operators.values import normal, quantise
 
 SMALL_SHARE = 1e-4
 """Probabilities above this are not lost beside the others: a float32 sum keeps 6e-8 of its size."""
+LONG = 1 << 18
+"""Elements of a head's values from which on only positions with a faint product are looked at: few are, mostly."""
+MARGIN = 1.0 + 1e-9
+"""Keeps the roundings of float64 from hiding a position."""
 
 
 def make_inputs(
@@ -73,21 +77,33 @@ def magnitude(inputs: Tensors, attributes: Attributes) -> dict[str, tuple[torch.
     far below the largest one, in the sum of probabilities and in P.V."""
     q, k, v, valid = _opened(inputs, torch.float64)
     shares = _shares(q, k, valid, attributes["scale"])
-    scale = (shares @ v.abs()).flatten(1, 2)
+    totals = shares @ v.abs()
     products = (q.abs() @ k.abs().mT * abs(attributes["scale"])).amax(-1, keepdim=True)
-    lost = serial_loss(shares) + _lost_values(shares, v, valid)
+    lost = serial_loss(shares) + _lost_values(shares, v, valid, totals)
     conditioning = products * max(1.0, q.shape[-1] ** 0.5 / 2) + lost / 4.0
-    return {"out": (scale, conditioning.flatten(1, 2))}
+    return {"out": (totals.flatten(1, 2), conditioning.flatten(1, 2))}
 
 
-def _lost_values(shares: torch.Tensor, v: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
-    """Roundings that a serial sum of p |v| can lose, [b, g, r, d]; 0 where no probability is small enough to matter."""
-    lost = torch.zeros(*shares.shape[:3], v.shape[-1], dtype=torch.float64)
+def _lost_values(shares: torch.Tensor, v: torch.Tensor, valid: torch.Tensor, totals: torch.Tensor) -> torch.Tensor:
+    """Roundings that a serial sum of p |v| can lose, [b, g, r, d]; 0 where no probability is small enough to matter.
+    ``totals`` [b, g, r, d] are these sums."""
+    lost = torch.zeros_like(totals)
     some = ((shares < SMALL_SHARE) & valid).any(-1)
-    if bool(some.any()):
+    if not bool(some.any()):
+        return lost
+    sizes = v.abs()
+    if v.shape[-2] * v.shape[-1] < LONG:
         items, heads, _ = torch.nonzero(some, as_tuple=True)
-        terms = shares[some][:, None, :] * v[items, heads].abs().mT
-        lost[some] = serial_loss(terms).squeeze(-1)
+        lost[some] = serial_loss(shares[some][:, None, :] * sizes[items, heads].mT).squeeze(-1)
+        return lost
+    for item, head in torch.nonzero(some.any(-1)).tolist():
+        size = sizes[item, head]
+        largest = totals[item, head].amax(0).clamp_min(torch.finfo(torch.float64).tiny)
+        least = (size / largest).amin(-1)  # of a position's values, as a share of the sum that it goes into
+        for row in torch.nonzero(some[item, head]).flatten().tolist():
+            share, total = shares[item, head, row], totals[item, head, row]
+            faint = (share > 0) & (share * least < MARGIN * FAINT * U32)
+            lost[item, head, row] = serial_loss((share[faint, None] * size[faint]).mT, total[:, None]).squeeze(-1)
     return lost
 
 
