@@ -46,8 +46,8 @@ def program(machine: str, *, allowed: Collection[str] = (), one_group: bool = Fa
 
     ``allowed`` names calls to let through although a list has them; ``one_group`` also refuses ``LEAVING``;
     ``alone_as`` is the pid of a process that has to stay alone: no children, no programs, no shared memory of its own,
-    signals to itself only. ``mute_sockets``: local sockets may be opened and are good for nothing, because CUDA does
-    not start without opening one.
+    signals to itself only. ``mute_sockets``: local sockets may be opened, bound and listened on, because CUDA does
+    not start without that, and are good for nothing.
     """
     column = list(ARCHITECTURES).index(machine)
     calls = {**DENIED, **(LEAVING if one_group else {}), **(SPREADING if alone_as is not None else {})}
