@@ -91,8 +91,7 @@ ARGUMENTS: tuple[Rule, ...] = (
 SOCKET: Numbers = (41, 198)
 AF_UNIX = 1
 SPEAKING: dict[str, Numbers] = {
-    "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242), "sendto": (44, 206), "sendmsg": (46, 211),
-    "sendmmsg": (307, 269), "recvfrom": (45, 207), "recvmsg": (47, 212), "recvmmsg": (299, 243),
+    "connect": (42, 203), "sendto": (44, 206), "sendmsg": (46, 211), "sendmmsg": (307, 269),
 }
 """What a socket is good for: refused where a driver insists on opening one, naming it and waiting on it."""
 LOCAL_ONLY = Rule(SOCKET, 0, ALL_BITS, AF_UNIX, equal=False)
