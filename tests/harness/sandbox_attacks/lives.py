@@ -138,6 +138,20 @@ while True:
     number += 1
 """, {"3": (RAISED,), "2": (DISK,)}),
     _strict("prints_without_end", "floods standard output", "while True: os.write(1, bytes(1 << 16))", OUTPUT),
+    Life("busy_keeper", "fills its folder while it keeps its keeper busy with output", START + """
+def talk():
+    while True:
+        os.write(1, b"x")
+        time.sleep(0.001)
+threading.Thread(target=talk, daemon=True).start()
+held = []
+while True:
+    file = open("x", "wb", buffering=0)
+    os.unlink("x")
+    file.write(bytes(4 << 20))
+    held.append(file)
+    time.sleep(0.001)
+""", {"3": (RAISED,), "2": (DISK,)}),
     _strict("pipes_without_end", "opens pipes without end", """
 held = []
 while True: held.append(os.pipe())
