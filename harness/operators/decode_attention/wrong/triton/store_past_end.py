@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-PARAMS = {"BLOCK_N": 64, "num_warps": 4, "num_stages": 2}
+PARAMS = {"BLOCK_N": 32, "num_warps": 4, "num_stages": 2}
 
 
 @triton.jit
