@@ -86,7 +86,7 @@ def record(folder: Path, name: str, operator: str, source: str, hardware: str) -
         documents["samples"] = evaluation.samples
     documents |= {f"plan-{number}": plan for number, plan in enumerate(plans_of(operator, source, hardware))}
     for title, document in documents.items():
-        text = json.dumps(to_document(document), sort_keys=True, separators=(",", ":"))
+        text = json.dumps(to_document(document), separators=(",", ":"))  # a signature's order is its meaning
         (target / f"{title}.json").write_text(text + "\n", "utf-8")
     verdict = evaluation.verdict
     return f"{verdict.outcome} at {verdict.stage}, {verdict.comparison}"

@@ -37,6 +37,6 @@ def export_request(
     for file, (kind, document) in documents.items():
         check_schema(document, kind)
         path = folder / file
-        path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", "utf-8")
+        path.write_text(json.dumps(document, indent=1) + "\n", "utf-8")  # a signature's order is its meaning
         written.append(path)
     return written
