@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import statistics
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.evaluation.timing.rings import LEAST_SLOTS, MOST_RING_BYTES, MOST_SLOTS, hot_slots, ring_slots
-from harness.evaluation.timing.session import draw_calls, mean_calls
+from harness.evaluation.timing.session import balanced_orders, draw_calls, mean_calls
 from harness.evaluation.timing.statistics import median, quantile, resampled, robust_cv
 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
@@ -83,3 +84,26 @@ def test_the_slowest_side_decides_how_many_calls_a_sample_has(latest, slots):
     assert 1 <= calls <= slots
     assert mean_calls([*latest, 1.0], slots) == 1
     assert mean_calls([value / 2 for value in latest], slots) >= calls
+
+
+@given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 6))
+def test_orders_put_everybody_before_everybody_else_equally_often(seed, sides, halves):
+    names = [f"s{number}" for number in range(sides)]
+    orders = balanced_orders(random.Random(seed), names, 2 * halves)
+    assert len(orders) == 2 * halves
+    assert all(sorted(order) == names for order in orders)
+    for one, other in itertools.permutations(names, 2):
+        assert sum(order.index(one) < order.index(other) for order in orders) == halves
+
+
+@given(st.integers(0, 10_000), st.integers(1, 5))
+def test_a_full_set_of_orders_puts_everybody_everywhere_equally_often(seed, sides):
+    names = [f"s{number}" for number in range(sides)]
+    orders = balanced_orders(random.Random(seed), names, 2 * sides)
+    assert {(name, at): sum(order[at] == name for order in orders) for name in names for at in range(sides)} == {
+        (name, at): 2 for name in names for at in range(sides)}
+
+
+def test_orders_differ_from_round_to_round():
+    source = random.Random(1)
+    assert len({str(balanced_orders(source, ["a", "b", "c"], 8)) for _ in range(20)}) > 15
