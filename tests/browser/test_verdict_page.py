@@ -1,0 +1,98 @@
+"""The verdict page as people use it: where it failed, one case opened, the samples as a file, without JavaScript."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PROJECT, Site, served
+from tests.browser.verdicts import WRONG_LINE
+
+pytestmark = pytest.mark.browser
+Enter = Callable[..., Page]
+FAKE = f"{sys.executable} {PROJECT / 'tests' / 'crash' / 'fake_evaluator.py'}"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site whose evaluator is a stand-in: nothing is evaluated here."""
+    folder = tmp_path_factory.mktemp("verdicts")
+    with served(folder, KERNELOPT_EVALUATE_COMMAND=FAKE, KERNELOPT_CANARY_EVERY="0") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def verdicts(site: Site) -> dict[str, int]:
+    """Numbers of a passed and a wrong verdict."""
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "kernelopt_site.settings.base", "KERNELOPT_VAR": str(site.folder),
+        "KERNELOPT_SQLITE": str(site.folder / "kernelopt.sqlite3"), "KERNELOPT_DEMO": "0"}
+    made = subprocess.run([sys.executable, "-m", "tests.browser.verdicts"], cwd=PROJECT, env=environment, check=True,
+                          stdout=subprocess.PIPE)
+    found: dict[str, int] = json.loads(made.stdout)
+    return found
+
+
+def test_from_a_failure_to_its_line_and_case(verdicts: dict[str, int], as_person: Enter) -> None:
+    page = as_person("emma")
+    page.goto(f"/verdicts/{verdicts['wrong']}/")
+    failure = page.locator(".failure")
+    expect(failure).to_contain_text("The last columns are wrong.")
+    expect(failure).to_contain_text("left over after the last full block")
+    failure.locator(f"a:has-text('Line {WRONG_LINE}')").click()
+    line = page.locator(f"#L{WRONG_LINE}")
+    expect(line).to_be_in_viewport()
+    assert "flagged" in (line.get_attribute("class") or "")
+    page.locator(".failure a[href='#case-1']").click()
+    expect(page.locator("#case-1")).to_be_in_viewport()
+    expect(page.locator("#case-1")).to_contain_text("failed")
+
+
+def test_a_case_opens_and_tells_its_bounds(verdicts: dict[str, int], as_person: Enter) -> None:
+    page = as_person("emma")
+    page.goto(f"/verdicts/{verdicts['passed']}/")
+    row = page.locator("#case-1")
+    expect(row.locator("dl")).not_to_be_visible()
+    row.locator("summary").click()
+    expect(row.locator("dl")).to_contain_text("Ceiling (R4)")
+    expect(row.locator("dl")).to_contain_text("applied: what sums in any order")
+    expect(row.locator("svg.scale")).to_be_visible()
+    assert Axe().run(page).response["violations"] == []
+
+
+def test_the_samples_are_a_file(verdicts: dict[str, int], as_person: Enter) -> None:
+    page = as_person("emma")
+    page.goto(f"/verdicts/{verdicts['passed']}/")
+    with page.expect_download() as download:
+        page.click("text=Samples, CSV")
+    assert download.value.suggested_filename.endswith("samples.csv")
+    with Path(download.value.path()).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["kind"] for row in rows} == {"paired", "control"}
+    assert all(float(row["other_us"]) > 0 and float(row["candidate_us"]) > 0 for row in rows)
+
+
+def test_without_javascript_everything_is_there_to_read(verdicts: dict[str, int], as_person: Enter) -> None:
+    page = as_person("emma", java_script_enabled=False, viewport={"width": 390, "height": 844})
+    page.goto(f"/verdicts/{verdicts['passed']}/")
+    for words in ("round 1", "A/A 1", "cols=1021", "Held against the judge", "level 3", "Samples, JSON"):
+        expect(page.locator("main")).to_contain_text(words)
+    expect(page.locator(".pairs svg").first).to_be_visible()
+    page.locator("#case-1 summary").click()
+    expect(page.locator("#case-1 dl")).to_contain_text("Ceiling (R4)")
+
+
+def test_a_stranger_gets_neither_page_nor_file(verdicts: dict[str, int], as_person: Enter) -> None:
+    page = as_person("sten")
+    for path in ("", "samples.csv", "samples.json", "verdict.json"):
+        response = page.goto(f"/verdicts/{verdicts['passed']}/{path}")
+        assert response is not None and response.status == 404, path
