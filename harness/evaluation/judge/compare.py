@@ -55,7 +55,7 @@ def compare(
     ratio = error / answer.bound
     worst = float(ratio.max())
     largest = largest_error(got, answer.values)
-    index = _unravel(int(ratio.argmax()), got.shape)
+    index = unravel(int(ratio.argmax()), got.shape)
     allowed = None
     if answer.allowance is not None and bool(finite.any()):
         allowed = answer.allowance.at(name, index, float(error[index]))
@@ -83,13 +83,13 @@ def _unwritten(
     if not bool(missing.any()):
         return None
     where = pattern_of(missing, axes, lengths)
-    index = _unravel(int(missing.flatten().int().argmax()), got.shape)
+    index = unravel(int(missing.flatten().int().argmax()), got.shape)
     text = (
         f"Output '{name}' was never written in {where.words}. Its memory still holds what the evaluator put there; "
         "check grid, loop bounds and masks."
     )
     return Finding(
-        Outcome.INCORRECT_NUMERIC, "not_written", text, index, "not written", _number(answer.values[index]), None
+        Outcome.INCORRECT_NUMERIC, "not_written", text, index, "not written", number(answer.values[index]), None
     )
 
 
@@ -103,8 +103,8 @@ def _classes(
     if not bool(wrong.any()):
         return None
     where = pattern_of(wrong, axes, lengths)
-    index = _unravel(int(wrong.flatten().int().argmax()), got.shape)
-    value, expected = _number(got[index]), _number(answer.values[index])
+    index = unravel(int(wrong.flatten().int().argmax()), got.shape)
+    value, expected = number(got[index]), number(answer.values[index])
     text = (
         f"Output '{name}' has NaN or infinity where it should not, or lacks it where it should be, in {where.words}. "
         f"First at {list(index)}: got {value}, expected {expected}."
@@ -122,7 +122,8 @@ def _at_the_edge(got: torch.Tensor, answer: Expected) -> torch.Tensor:
     return reaches & near
 
 
-def _unravel(flat: int, shape: torch.Size) -> tuple[int, ...]:
+def unravel(flat: int, shape: torch.Size) -> tuple[int, ...]:
+    """The position of a flat index."""
     index = []
     for size in reversed(shape):
         index.append(flat % size)
@@ -130,7 +131,7 @@ def _unravel(flat: int, shape: torch.Size) -> tuple[int, ...]:
     return tuple(reversed(index))
 
 
-def _number(value: torch.Tensor) -> float | str:
+def number(value: torch.Tensor) -> float | str:
     """JSON has no NaN and no infinity: those become words."""
     number = float(value)
     return number if math.isfinite(number) else str(number)

@@ -1,9 +1,9 @@
 """Stage ``correctness``: every case of the operator and the measured shapes themselves, against float64.
 
-``CaseResult.error`` is the candidate's largest absolute error. ``baseline_error`` is that of the honest implementation
-in the same dtype (what the shipped baseline computes, without running it in a worker), ``library_error`` that of
-PyTorch eager on the same inputs. Shapes that are measured appear in every layout: dense in full, with strided rows and
-with a shifted base cut down to fewer rows.
+``CaseResult.error`` is the candidate's largest absolute error, ``library_error`` that of PyTorch eager on the same
+inputs. ``baseline_error`` is the shipped baseline's own where it is the candidate (round 0); otherwise that of the
+honest implementation in the same dtype, which computes the same without a third process to compile in. Shapes that are
+measured appear in every layout: dense in full, with strided rows and with a shifted base cut down to fewer rows.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from harness.domain.vocabulary import Backend, Outcome, Stage
 from harness.evaluation.buffers import Layout, dtype_of
 from harness.evaluation.judge.checking import Checked
 from harness.evaluation.judge.inputs import cases_for, dtype_for
-from harness.evaluation.judge.measured import judge_measured
-from harness.evaluation.judge.oracle import library_errors
+from harness.evaluation.judge.measured import begin_measured, judge_measured, prepare_measured
 from harness.evaluation.judge.session import Problem, Session, end_session, session_of
 from harness.evaluation.run import Place, Refused, Run
 from harness.operators.base import Dims, OperatorSpec
@@ -33,13 +32,15 @@ def correctness(run: Run) -> None:
     """
     try:
         session = session_of(run)
+        if run.place is Place.DEVICE:
+            begin_measured(run)
         problems = list(_problems(run, session))
-        session.prepare([problem for problem, _ in problems])
+        session.prepare([problem for problem, _ in problems], libraries=True)
+        measured = prepare_measured(run, session) if run.place is Place.DEVICE else []
         for done, (problem, regime) in enumerate(problems):
             run.progress(Stage.CORRECTNESS, done, len(problems), problem.name)
             _one(run, session, problem, regime)
-        if run.place is Place.DEVICE:
-            judge_measured(run, session)
+        judge_measured(run, session, measured)
     except BaseException:
         end_session(run)
         raise
@@ -106,7 +107,9 @@ def _limit_scratch(run: Run, problem: Problem, scratch: int | None) -> None:
 
 
 def _record(run: Run, session: Session, problem: Problem, regime: str, result: Checked) -> None:
-    honest = [answer.honest_error for answer in session.answer(problem).values()]
+    errors = [answer.honest_error for answer in session.answer(problem).values()]
+    if run.source == run.spec.baseline(Backend(run.request.backend)):
+        errors = [result.error]
     entry = CaseResult(
         name=problem.name,
         regime=regime,
@@ -114,8 +117,8 @@ def _record(run: Run, session: Session, problem: Problem, regime: str, result: C
         passed=not result.faults,
         worst_ratio=result.worst_ratio,
         error=result.error,
-        baseline_error=max((error for error in honest if error is not None), default=None),
-        library_error=library_errors(run.spec, problem.inputs, problem.attributes, session.answer(problem)),
+        baseline_error=max((error for error in errors if error is not None), default=None),
+        library_error=session.library_error(problem),
         bound=result.bound,
     )
     run.correctness = Correctness((*run.correctness.cases, entry))

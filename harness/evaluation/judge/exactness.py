@@ -11,6 +11,7 @@ from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Outcome
 from harness.evaluation.buffers import dtype_name, dtype_of
 from harness.evaluation.judge.allowance import U32
+from harness.evaluation.judge.compare import number, unravel
 from harness.evaluation.judge.lending import Collected
 from harness.evaluation.judge.session import Problem, Session
 from harness.evaluation.judge.trials import (
@@ -22,12 +23,15 @@ from harness.evaluation.judge.trials import (
     usual_dims,
     usual_dtype,
 )
+from harness.evaluation.judge.words import pattern_of
 from harness.evaluation.run import Refused, Run
 from harness.operators.implementation import ExactProbe, Relation, load_implementation
 
 
 def exact_problems(run: Run, session: Session) -> Iterator[Trial]:
-    """The operator's exact probes."""
+    """The operator's exact probes; none where the goal has a tolerance of its own, which they are stricter than."""
+    if run.request.goal.limits.tolerance is not None:
+        return
     dims, dtype = usual_dims(run), usual_dtype(run)
     for probe in load_implementation(run.spec).exact_probes(dims, dtype_of(dtype), draw_for(run, "exact")):
         name = f"probe: {probe.name}"
@@ -55,55 +59,46 @@ def relations(run: Run, session: Session) -> Iterator[Trial]:
 def _exact(run: Run, name: str, probe: ExactProbe, collected: Collected) -> None:
     for output, right in probe.outputs.items():
         roundings = probe.roundings if right.dtype is torch.float32 else 0.0
-        _same(run, name, output, collected.values[output], right, "differs from the exact answer", "exact_wrong",
-              roundings)
+        slack = roundings * U32 * right.double().abs()
+        room = f"is right to {roundings:g} roundings" if roundings else "is exact in any order of evaluation"
+        _hold(run, name, output, collected.values[output], right, slack, "exact_wrong",
+              f"differs from the exact answer ({{got}} where {{wanted}} {room})")
 
 
 def _related(
     run: Run, session: Session, original: Problem, kept: Kept, problem: Problem, relation: Relation,
     collected: Collected,
 ) -> None:
+    """Bits must follow where the relation is exact, unless the goal has a tolerance of its own."""
     wanted = relation.outputs(kept.values)
     for output, value in collected.values.items():
-        if relation.exact:
-            _same(run, problem.name, output, value, wanted[output], "breaks this relation", "relation_broken")
-            continue
-        bounds, allowed = session.answer(problem)[output], session.answer(original)[output]
-        own = allowed.bound.expand_as(allowed.values)
-        slack = bounds.bound + relation.outputs({output: own})[output]
-        miss = ~((value.double() - wanted[output].double()).abs() <= slack)
-        if bool(miss.any()):
-            text = (
-                f"The kernel breaks a relation that must hold: {relation.name}. {int(miss.sum())} of {miss.numel()} "
-                f"elements of '{output}' differ by more than both bounds together."
-            )
-            raise Refused(Outcome.INCORRECT_NUMERIC, Reason("relation_broken", run.stage, text, case=problem.name))
+        if relation.exact and run.request.goal.limits.tolerance is None:
+            slack, room = torch.zeros((), dtype=torch.float64), "must be the same bits"
+        else:
+            bounds, allowed = session.answer(problem)[output], session.answer(original)[output]
+            slack = bounds.bound + relation.outputs({output: allowed.bound.expand_as(allowed.values)})[output].abs()
+            room = "is allowed for by both bounds together"
+        _hold(run, problem.name, output, value, wanted[output], slack, "relation_broken",
+              f"breaks a relation that must hold, '{relation.name}' ({{got}} where {{wanted}} {room})")
 
 
-def _same(
-    run: Run, case: str, output: str, got: torch.Tensor, right: torch.Tensor, what: str, code: str,
-    roundings: float = 0.0,
+def _hold(
+    run: Run, case: str, output: str, got: torch.Tensor, wanted: torch.Tensor, slack: torch.Tensor, code: str, what: str
 ) -> None:
-    """Refuse unless ``got`` equals ``right`` but for that many float32 roundings (zeros of either sign are equal, NaN
-    equals NaN)."""
-    off = (got.double() - right.double()).abs()
-    near = off <= roundings * U32 * right.double().abs()
-    wrong = ~near & (got != right) & ~(torch.isnan(got) & torch.isnan(right))
+    """Refuse unless ``got`` is within ``slack`` of ``wanted`` (zeros of either sign are equal, NaN equals NaN)."""
+    off = (got.double() - wanted.double()).abs()
+    alike = (got == wanted) | (torch.isnan(got) & torch.isnan(wanted))
+    wrong = ~(off <= slack) & ~alike
     if not bool(wrong.any()):
         return
-    flat = int(wrong.flatten().int().argmax())
-    value, wanted = float(got.flatten()[flat]), float(right.flatten()[flat])
-    exact = "is exact in any order of evaluation" if roundings == 0 else f"is right to {roundings:g} roundings"
+    axes = next(argument.dims for argument in run.spec.outputs if argument.name == output)
+    excess = torch.where(wrong, (off - slack).nan_to_num(torch.inf), -1.0)
+    index = unravel(int(excess.argmax()), got.shape)
+    value, right, bound = number(got[index]), number(wanted[index]), float(slack.expand_as(off)[index])
+    sentence = what.format(got=f"got {value!r}", wanted=repr(right))
     text = (
-        f"Output '{output}' {what} in {int(wrong.sum())} of {wrong.numel()} elements ({dtype_name(got.dtype)}): first "
-        f"got {value!r} where {wanted!r} {exact}. Case '{case}'."
+        f"Case '{case}': output '{output}' ({dtype_name(got.dtype)}) {sentence}. Worst at {list(index)}; wrong are "
+        f"{pattern_of(wrong, axes).words}."
     )
-    index = tuple(int(place) for place in torch.nonzero(wrong)[0])
-    raise Refused(
-        Outcome.INCORRECT_NUMERIC, Reason(code, run.stage, text, case=case, index=index, got=_plain(value),
-                                          expected=_plain(wanted), bound=roundings * U32 * abs(wanted)))
-
-
-def _plain(value: float) -> float | str:
-    """JSON has no NaN and no infinity."""
-    return value if abs(value) < float("inf") else str(value)
+    reason = Reason(code, run.stage, text, case=case, index=index, got=value, expected=right, bound=bound)
+    raise Refused(Outcome.INCORRECT_NUMERIC, reason)

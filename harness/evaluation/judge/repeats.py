@@ -10,9 +10,11 @@ import torch
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Outcome
 from harness.evaluation.judge.amounts import amounts_of
+from harness.evaluation.judge.compare import number, unravel
 from harness.evaluation.judge.lending import Collected
 from harness.evaluation.judge.session import Session
 from harness.evaluation.judge.trials import Kept, Trial, usual_attributes, usual_dims, usual_dtype
+from harness.evaluation.judge.words import pattern_of
 from harness.evaluation.run import Refused, Run
 
 
@@ -42,14 +44,18 @@ def _repeated(run: Run, session: Session, name: str, dims: dict[str, int], times
 
 
 def _again(run: Run, case: str, first: Kept, collected: Collected) -> None:
-    for output, values in collected.values.items():
-        different = int((_bits(values) != _bits(first.values[output])).any(-1).sum())
-        if different:
+    for argument in run.spec.outputs:
+        values, before = collected.values[argument.name], first.values[argument.name]
+        moved = (_bits(values) != _bits(before)).any(-1).view(values.shape)
+        if bool(moved.any()):
+            index = unravel(int(moved.flatten().int().argmax()), values.shape)
             text = (
-                f"Equal inputs gave different bits: {different} of {values.numel()} elements of '{output}' "
-                "changed between two calls. Remove the race or the source of randomness; sum in a fixed order."
+                f"Equal inputs gave different bits: output '{argument.name}' changed between two calls in "
+                f"{pattern_of(moved, argument.dims).words}. Remove the race or the source of randomness; sum in a "
+                "fixed order."
             )
-            reason = Reason("nondeterministic", run.stage, text, case=case)
+            reason = Reason("nondeterministic", run.stage, text, case=case, index=index, got=number(values[index]),
+                            expected=number(before[index]), bound=0.0)
             raise Refused(Outcome.INCORRECT_NONDETERMINISTIC, reason)
 
 

@@ -34,6 +34,7 @@ def test_numba_baselines_pass(spec: OperatorSpec) -> None:
     assert judged(run) == (Outcome.PASSED, None)
     assert len(run.correctness.cases) == len(run.spec.cases) > 12
     assert all(case.passed and (case.worst_ratio or 0) <= 1 for case in run.correctness.cases)
+    assert all(case.baseline_error == case.error for case in run.correctness.cases)  # it is the baseline
     assert all(worker.closed for worker in opener.workers)
 
 

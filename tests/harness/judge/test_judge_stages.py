@@ -43,17 +43,14 @@ def test_scratch_over_the_goals_limit_is_refused_with_the_sum() -> None:
 
 
 def test_a_goals_looser_tolerance_lets_a_coarser_kernel_pass() -> None:
-    coarse = BASELINE.replace("+ eps)", "+ eps) + np.float32(1e-4)")
+    coarse = BASELINE.replace("* scale * weight", "* (scale * np.float32(1.0003)) * weight")
     assert coarse != BASELINE
     strict = make_run(SPEC, Backend.NUMBA, coarse, PlainOpener(), small=True)
     assert judged(strict)[0] is Outcome.INCORRECT_NUMERIC
     loose = Limits(tolerance=ToleranceOverride(relative=1e-3, reason="test"))
     run = make_run(SPEC, Backend.NUMBA, coarse, PlainOpener(), loose, small=True)
-    run.spec = replace(SPEC, cases=tuple(case for case in SPEC.cases if case.regime == "normal"))
-    run.stage = Stage.CORRECTNESS
-    correctness(run)
-    assert all(case.passed for case in run.correctness.cases)
-    run.judging.close()
+    assert judged(run) == (Outcome.PASSED, None)  # exact problems and bits would be stricter than the goal
+    assert {case.bound.binding for case in run.correctness.cases} == {"override"}
 
 
 def test_a_failing_reference_is_charged_to_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
