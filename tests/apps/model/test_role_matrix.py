@@ -8,14 +8,19 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.test import Client, override_settings
+from django.utils import timezone
 from gate_world import World, goal, light, medium
 
 from apps.audit.selectors import entries_for
+from apps.campaigns.canary.models import CanaryBase
+from apps.campaigns.canary.services import canary_rebase
+from apps.campaigns.jobs.selftest_orders import selftest_order
 from apps.campaigns.jobs.workers import worker_beat, worker_drain
 from apps.campaigns.selectors import campaign_for
 from apps.campaigns.services import campaign_create, campaign_pause, campaign_stop
 from apps.core.errors import AppError, NotFound, Refused
 from apps.kernels.selectors import kernel_for, verdict_for
+from apps.kernels.services import baseline_kernel
 from apps.leaderboards.selectors import board, boards
 from apps.reviews.models import Veto
 from apps.reviews.selectors import request_for
@@ -170,6 +175,20 @@ def test_workers_are_operated_by_maintainers_and_admins(world: World) -> None:
     worker = worker_beat(name="evalworker:x", kind="evalworker")
     drain = lambda user: worker_drain(worker=worker, person=user, team=world.team)  # noqa: E731
     assert who_may(world, drain) == {"maintainer", "admin"}
+    test = lambda user: selftest_order(worker=worker, quick=True, person=user, team=world.team)  # noqa: E731
+    assert who_may(world, test) == {"maintainer", "admin"}
+
+
+def test_a_new_reference_is_begun_by_maintainers_and_admins(world: World) -> None:
+    operator = world.campaign.slot.operator
+    CanaryBase.objects.create(
+        operator=operator, backend="numba", hardware="x", workload="llm", begun_at=timezone.now(), reason="in use",
+        kernel=baseline_kernel(operator=operator, backend="numba"))
+
+    def begin(user: Any) -> None:
+        canary_rebase(base=CanaryBase.objects.get(ended_at=None), person=user, team=world.team, reason="moved")
+
+    assert who_may(world, begin) == {"maintainer", "admin"}
 
 
 def test_last_maintainer_stays(world: World) -> None:
