@@ -18,7 +18,7 @@ def check_launch_form(candidate: Candidate) -> None:
     if candidate.found.backend is not Backend.TRITON:
         return
     for host in candidate.found.hosts.values():
-        aliases = _aliases(candidate, host)
+        aliases = kernel_aliases(candidate, host)
         for node in ast.walk(host):
             if isinstance(node, ast.Subscript):
                 _check_form(candidate, host, node, aliases)
@@ -28,14 +28,17 @@ def _check_form(candidate: Candidate, host: ast.FunctionDef, node: ast.Subscript
     call = candidate.parent(node)
     called = isinstance(call, ast.Call) and call.func is node
     name = node.value.id if isinstance(node.value, ast.Name) else None
-    if name in aliases and called:
+    if name in aliases and called and not isinstance(candidate.parent(call), ast.Expr):  # type: ignore[arg-type]
+        candidate.report.add("launch_option", f"What this launch of {name} gives back is used. Write the launch as a "
+                             "statement of its own.", node.lineno)
+    elif name in aliases and called:
         _check_options(candidate, host, call, aliases[name])  # type: ignore[arg-type]
     elif name in aliases or called:
         candidate.report.add("launch_option", f"`{ast.unparse(node)[:60]}` is not a plain launch. Write "
                              "kernel[grid](...) in one expression, with the kernel function's name.", node.lineno)
 
 
-def _aliases(candidate: Candidate, host: ast.FunctionDef) -> dict[str, set[str]]:
+def kernel_aliases(candidate: Candidate, host: ast.FunctionDef) -> dict[str, set[str]]:
     """Kernel functions and local names that stand for them (``kernel = _small if cols < 1024 else _large``)."""
     known = {name: {name} for name in candidate.found.kernels}
     while True:

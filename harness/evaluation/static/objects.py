@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 
 from harness.domain.vocabulary import Backend
+from harness.evaluation.source.scopes import parameter_names
 from harness.evaluation.static.allowed import words
 from harness.evaluation.static.arrays import Arrays, find_arrays
 from harness.evaluation.static.candidate import Candidate
+from harness.evaluation.static.launch_form import kernel_aliases
 
 METHODS = words(
     "stride size dim numel element_size is_contiguous contiguous view reshape view_as unsqueeze squeeze transpose "
@@ -19,6 +21,9 @@ METHODS = words(
     "is_floating_point storage_offset index type append extend insert pop update setdefault clear remove add sort "
     "reverse get items keys values join")
 """Allowed attributes that are methods: without a call they are objects whose text names types and addresses."""
+OPAQUE = words("torch.cuda.get_device_properties triton.runtime.driver.active.utils.get_device_properties "
+               "triton.tools.tensor_descriptor.TensorDescriptor")
+"""Calls that give an object whose attributes or items may be read, and nothing else."""
 _PROPERTIES_TOO = frozenset({"type", "index"})  # of devices and dtypes, where they are plain values
 _TEXT = ("str",)
 
@@ -29,7 +34,7 @@ def check_objects(candidate: Candidate) -> None:
     if candidate.found.backend is Backend.TRITON:
         _check_type_branches(candidate)
     for host, function in candidate.found.hosts.items():
-        aliases = _aliases(candidate, function)
+        aliases, kernels = _aliases(candidate, function), kernel_aliases(candidate, function)
         for node in ast.walk(function):
             if isinstance(node, ast.Attribute):
                 _check_method(candidate, arrays, host, node)
@@ -40,6 +45,11 @@ def check_objects(candidate: Candidate) -> None:
                     _check_text(candidate, argument, aliases, node.lineno)
             elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
                 _check_text(candidate, node.right, aliases, node.lineno)
+            elif isinstance(node, ast.Compare) and any(
+                    _holds_function(candidate, side, aliases) for side in [node.left, *node.comparators]
+                    if not (isinstance(side, ast.Name) and side.id in kernels)):
+                candidate.report.add("attribute_not_allowed", "Comparing functions or property objects says where the "
+                                     "code runs. Compare shapes and numbers.", node.lineno)
 
 
 def _check_type_branches(candidate: Candidate) -> None:
@@ -66,8 +76,13 @@ def _check_method(candidate: Candidate, arrays: Arrays, host: str, node: ast.Att
 
 
 def _check_text(candidate: Candidate, value: ast.expr, aliases: set[str], line: int) -> None:
-    """Text may be made of numbers, names of buckets, shapes and dtypes; not of functions."""
+    """Text may be made of numbers, names of buckets, shapes and dtypes; not of functions, nor of what a launch hands
+    to a grid function."""
     for node in ast.walk(value):
+        if isinstance(node, ast.Call) and candidate.found.dotted(node.func) in OPAQUE and not isinstance(
+                candidate.parent(node), ast.Attribute | ast.Subscript):
+            candidate.report.add("attribute_not_allowed", "The text of a property object says where the code runs. "
+                                 "Read the property that you need.", line)
         above = candidate.parent(node)
         if (isinstance(above, ast.Call) and above.func is node) or isinstance(above, ast.Attribute):
             continue
@@ -78,7 +93,7 @@ def _check_text(candidate: Candidate, value: ast.expr, aliases: set[str], line: 
 
 def _aliases(candidate: Candidate, function: ast.FunctionDef) -> set[str]:
     """Local names, and targets of loops, that may stand for a function or module."""
-    names: set[str] = set()
+    names = _handed_over(candidate, function)
     while True:
         before = len(names)
         for node in ast.walk(function):
@@ -96,6 +111,16 @@ def _aliases(candidate: Candidate, function: ast.FunctionDef) -> set[str]:
             return names
 
 
+def _handed_over(candidate: Candidate, function: ast.FunctionDef) -> set[str]:
+    """Parameters of lambdas, and of functions that are handed over instead of called: a launch calls a grid function
+    with its arguments, tensors among them."""
+    used = {node.id for host in candidate.found.hosts.values() for node in ast.walk(host) if isinstance(node, ast.Name)
+            and not (isinstance(above := candidate.parent(node), ast.Call) and above.func is node)}
+    return {name for node in ast.walk(function)
+            if isinstance(node, ast.Lambda) or (isinstance(node, ast.FunctionDef) and node.name in used)
+            for name in parameter_names(node.args)}
+
+
 def _holds_function(candidate: Candidate, value: ast.expr, aliases: set[str]) -> bool:
     """Whether an expression is, or contains outside calls, a function."""
     todo: list[ast.expr] = [value]
@@ -104,10 +129,21 @@ def _holds_function(candidate: Candidate, value: ast.expr, aliases: set[str]) ->
         if isinstance(node, ast.Lambda) or (isinstance(node, ast.Name | ast.Attribute)
                                             and _is_function(candidate, node, aliases)):
             return True
+        if isinstance(node, ast.Call) and (candidate.found.dotted(node.func) in OPAQUE
+                                           or _returns_one(candidate, node)):
+            return True
         if isinstance(node, ast.IfExp | ast.BoolOp | ast.Tuple | ast.List | ast.Dict | ast.Set | ast.Starred
                       | ast.NamedExpr):
             todo.extend(child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
     return False
+
+
+def _returns_one(candidate: Candidate, call: ast.Call) -> bool:
+    """Whether a helper of the file gives back the result of an opaque call."""
+    helper = candidate.found.hosts.get(call.func.id) if isinstance(call.func, ast.Name) else None
+    return helper is not None and any(
+        isinstance(node, ast.Call) and candidate.found.dotted(node.func) in OPAQUE
+        and not isinstance(candidate.parent(node), ast.Attribute | ast.Subscript) for node in ast.walk(helper))
 
 
 def _is_function(candidate: Candidate, node: ast.Name | ast.Attribute, aliases: set[str]) -> bool:
