@@ -83,6 +83,7 @@ def test_every_attempt_is_stopped_where_the_table_says_so(setting, facts):
         sibling.load(HONEST)
         home = Path(opener._server._home)
         others = {"sibling": max(below(opener.server_pid) - before), "sibling_folder": sibling._tmp, "home": str(home),
+                  "server": opener.server_pid,
                   "log": str(home / "server.log")}
         with nothing_left(opener.server_pid):
             worker = opener.open(deadline_s=60.0)
@@ -128,7 +129,8 @@ def test_other_modes_have_the_same_walls(mode, facts):
     opener = SandboxOpener(mode)
     try:
         assert opener.proof.escaped == ()
-        others = {"sibling": os.getpid(), "sibling_folder": "/none", "home": "/none", "log": "/none"}
+        others = {"sibling": os.getpid(), "sibling_folder": "/none", "home": "/none", "log": "/none",
+                  "server": opener.server_pid}
         tries = ("\nthrough = []\nfor index, attempt in enumerate(ATTEMPTS):\n    try:\n        if attempt():\n"
                  "            through.append(index)\n    except (OSError, ValueError, OverflowError):\n        pass\n"
                  "assert not through, through\n")

@@ -117,6 +117,12 @@ def test_the_level_is_what_held(standing, escaped, level):
     assert found.level == level
 
 
+def test_a_user_that_only_looks_foreign_is_none():
+    """In a user namespace without a map a process sees itself as somebody else."""
+    found = proof._grade(("limits", "landlock", "seccomp"), set(), tree_dead=True, foreign_uid=True, trouble="")
+    assert found.level == 2
+
+
 def test_a_surviving_daemon_means_no_isolation():
     assert proof._grade(ALL_WALLS, set(), tree_dead=False, foreign_uid=True, trouble="").level == 0
 

@@ -90,6 +90,8 @@ def become(config: dict[str, Any], sock: socket.socket, output: int, notes: Note
             os.sched_setaffinity(0, set(config["cores"]))
         _first_to_die()
         built = walls.build(plan)
+        if config.get("uid_refused"):
+            built.missing[walls.UID] = config["uid_refused"]
         if refused is None:
             built.standing.append("cgroup")
         elif refused:
@@ -133,6 +135,7 @@ def _only_descriptors(sock: socket.socket, output: int) -> socket.socket:
 def _first_to_die() -> None:
     """Where memory runs out, shared memory that no limit counts included, the system ends a candidate, not the judge or
     another candidate: their end would be blamed on the infrastructure."""
+    linux.prctl(linux.PR_SET_DUMPABLE, 1)  # until the walls stand: else the file below belongs to root
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.domain.errors import InfrastructureError
-from harness.evaluation.sandbox import cgroup, frames, removal, walls
+from harness.evaluation.sandbox import cgroup, frames, linux, removal, walls
 from harness.evaluation.sandbox.modes import SINGLE_THREADED, Mode
 from harness.hardware.cores import reserve
 
@@ -45,6 +45,8 @@ class ServerClient:
         """
         self.mode = mode
         self._lock = threading.Lock()
+        with contextlib.suppress(OSError):  # nothing of a process that judges is for processes of the same user
+            linux.prctl(linux.PR_SET_DUMPABLE, 0)
         sweep()
         self._home = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
         Path(self._home).chmod(0o711)

@@ -55,9 +55,12 @@ def _unshare(flags: int) -> bool:
         linux.unshare(flags)
     except PermissionError:
         linux.unshare(flags | linux.CLONE_NEWUSER)
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
-        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            try:
+                Path("/proc/self", name).write_text(text)
+            except OSError as error:
+                said = f"a user namespace is granted, but not its {name}: {error.strerror}"
+                raise OSError(error.errno, said) from error
         return False
     return user == 0
 

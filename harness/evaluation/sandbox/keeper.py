@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from harness.evaluation.sandbox import frames, linux, tree, watch
+from harness.evaluation.sandbox import frames, tree, watch
 from harness.evaluation.sandbox.faults import Notes
 
 OUTPUT_KEPT = 8 << 10
@@ -48,8 +48,6 @@ class Keeper:
         self._candidate = os.fork()
         if self._candidate == 0:
             become(write)
-        # what the candidate could reach of it, where the two share a user, is closed to it
-        linux.prctl(linux.PR_SET_DUMPABLE, 0)
         os.close(write)
         channel.close()
         os.set_blocking(read, False)

@@ -95,7 +95,7 @@ def _missing(server: ServerClient, said: dict[str, str], without: Sequence[str],
         reasons[walls.UID] = ("left out on request" if walls.UID in without else
                               "the worker does not run as root" if os.geteuid() != 0 else
                               "the namespaces it runs in allow none" if not server.own_uid else
-                              "a process of another user cannot read Python and its packages")
+                              "a process of another user does not start: it cannot read Python and its packages")
     return tuple(sorted(reasons.items()))
 
 
@@ -117,6 +117,8 @@ def _grade(standing: tuple[str, ...], escaped: set[str], *, tree_dead: bool, for
         return not escaped & set(names)
 
     found = set(standing)
+    # in a user namespace without a map every user looks foreign: only one that was taken on purpose counts
+    foreign_uid = foreign_uid and walls.UID in found
     limits = tree_dead and held(*LIMITS) and "limits" in found
     files = held(*FILES) and bool({"landlock", "mountns"} & found)
     network = held(*NETWORK) and bool({"netns", "seccomp"} & found)

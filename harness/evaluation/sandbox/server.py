@@ -48,6 +48,7 @@ class Server:
             self._jailed = True
         except OSError as error:
             trouble = f"no private namespaces: {error}"
+        linux.prctl(linux.PR_SET_DUMPABLE, 0)  # nothing of it and its keepers is for a candidate of the same user
         gc.collect()
         gc.freeze()
         ready = {"ready": True, "jail": self._jailed, "uid": self._privileged, "threads": threads, "trouble": trouble}
@@ -93,7 +94,10 @@ class Server:
         else:
             linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
             if config["uid"] is not None:
-                os.chown(config["tmp"], config["uid"], config["uid"])
+                try:
+                    os.chown(config["tmp"], config["uid"], config["uid"])
+                except OSError as error:  # root by name only
+                    config["uid"], config["uid_refused"] = None, f"it cannot be given its folder: {error.strerror}"
         self._notes.renew()
 
         def become(output: int) -> None:

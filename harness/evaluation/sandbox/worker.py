@@ -16,7 +16,7 @@ from harness.evaluation.sandbox import frames, removal
 from harness.evaluation.sandbox.client import Forked
 from harness.evaluation.sandbox.verdicts_on_faults import crashed, exceeded, forged, late, said
 
-CONTROL_S = 10.0
+CONTROL_S, OBITUARY_S = 10.0, 5.0
 DEADLINE_S = 60.0
 CGROUP = "cgroup"
 MOST_CLAIMED = 1 << 53
@@ -199,11 +199,19 @@ class SandboxWorker:
         return answer
 
     def _obituary(self) -> Fault:
-        """Ask the keeper how the candidate ended."""
+        """Ask the keeper how the candidate ended.
+
+        Raises:
+            InfrastructureError: the keeper, which no candidate can reach, has ended itself.
+        """
         try:
-            ended, _ = frames.receive(self._control, deadline=time.monotonic() + 1.0)
-        except frames.FrameError:
+            ended, _ = frames.receive(self._control, deadline=time.monotonic() + OBITUARY_S)
+        except frames.Late:
             ended = {}
+        except frames.FrameError as error:
+            self.close()
+            raise InfrastructureError("The keeper of a candidate's process was ended from outside. Nothing is held "
+                                      "against the candidate; evaluate it again.") from error
         return self._bury(ended)
 
     def _bury(self, ended: dict[str, Any]) -> Fault:

@@ -76,13 +76,17 @@ class SandboxOpener:
     def _start(self) -> tuple[ServerClient, Proof]:
         """The strongest server that candidates survive in: some containers grant namespaces but no use of them."""
         server = ServerClient(self._mode, namespaces=self._namespaces)
-        try:
-            return server, prove(server, self._without)
-        except InfrastructureError as error:
+        if server.jail or not self._namespaces:
+            try:
+                return server, prove(server, self._without)
+            except InfrastructureError as error:
+                server.close()
+                if not self._namespaces:
+                    raise
+                trouble = f"candidates do not survive in namespaces here: {error.text}"
+        else:  # it may be half inside some: a fresh one is in none
+            trouble = server.trouble
             server.close()
-            if not self._namespaces:
-                raise
-            trouble = f"candidates do not survive in namespaces here: {error.text}"
         server = ServerClient(self._mode, namespaces=False)
         server.trouble = trouble
         try:

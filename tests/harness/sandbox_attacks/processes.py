@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from tests.harness.sandbox_attacks.attempt import NO_FILES, NO_FILTER, UNWALLED, Attempt
 
-PROC = "pidns, uid, landlock; a privileged judge also by its capabilities"
+PROC = "pidns, uid, landlock; the judge cannot be dumped"
 SIGNAL = "pidns, uid, landlock (scope), seccomp"
 
 PROCESSES = (
     Attempt("judge_pipe", "H", "writes into a pipe of the judge through /proc/<judge>/fd", """
         fd = os.open(f"/proc/{other(facts['judge'])}/fd/{facts['pipe']}", os.O_WRONLY)
-        return os.write(fd, b"forged") == 6""", PROC, UNWALLED),
+        return os.write(fd, b"forged") == 6""", PROC, NO_FILES),
     Attempt("judge_environ", "H", "reads the environment of the judge", """
-        return opens(f"/proc/{other(facts['judge'])}/environ", os.O_RDONLY)""", PROC, UNWALLED),
+        return opens(f"/proc/{other(facts['judge'])}/environ", os.O_RDONLY)""", PROC, NO_FILES),
     Attempt("judge_memory", "H", "opens the memory of the judge for writing", """
-        return opens(f"/proc/{other(facts['judge'])}/mem", os.O_RDWR)""", PROC, UNWALLED),
+        return opens(f"/proc/{other(facts['judge'])}/mem", os.O_RDWR)""", PROC, NO_FILES),
     Attempt("judge_listed", "G", "lists the judge's open files", """
         return os.listdir(f"/proc/{other(facts['judge'])}/fd")""", PROC, NO_FILES),
     Attempt("judge_arguments", "G", "reads the command line of the judge", """
@@ -50,6 +50,8 @@ PROCESSES = (
         info = ctypes.create_string_buffer(struct.pack("<iii", 0, 0, -1) + bytes(116), 128)
         works(129 if os.uname().machine == "x86_64" else 138, other(facts['judge']), 0, info)
         return True""", SIGNAL, UNWALLED, sure=True),
+    Attempt("server_memory", "H", "opens the memory of the warm server, from which the next candidate is made", """
+        return opens(f"/proc/{other(facts['server'])}/mem", os.O_RDWR)""", "pidns, uid, landlock, no dumps"),
     Attempt("traced", "H", "attaches a tracer to the judge", """
         if libc.ptrace(0x4206, other(facts['judge']), None, None) == -1:
             raise OSError("no")
