@@ -25,7 +25,7 @@ from harness.domain.codec import schema, to_document
 from harness.domain.digest import canonical_json
 from harness.domain.samples import PairedRound, Samples, ShapeSamples
 from harness.domain.vocabulary import Role
-from harness.evaluation.timing.comparison import compare
+from harness.evaluation.timing import comparison
 
 HARDWARE = "cpu-test-model-1t"
 ENVIRONMENT = "cpu-test-model-1t / numba test"
@@ -104,8 +104,8 @@ def verdict_document(
         return document, None
     samples = made_samples(ratios or dict.fromkeys(roles, 1.3) or {"baseline": 1.0}, slow_shape=slow_shape)
     role = role or "baseline"
-    compared = compare(samples, role)
-    sides = {name: to_document(compare(samples, name).overall) for name in samples.shapes[0].versus}
+    compared = comparison.compare(samples, role)
+    sides = {name: to_document(comparison.compare(samples, name).overall) for name in samples.shapes[0].versus}
     data = canonical_json(to_document(samples))
     document |= {
         "comparison": str(compared.comparison), "compared_with": role, "regressions": list(compared.regressions),

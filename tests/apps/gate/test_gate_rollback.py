@@ -97,7 +97,7 @@ def test_new_evaluator_checks_every_champion_and_sets_failing_ones_aside(
 ) -> None:
     world, _ = twice
     assert champions_recheck() == 0
-    monkeypatch.setattr("harness.EVALUATOR_VERSION", "1.1")
+    monkeypatch.setattr("harness.EVALUATOR_VERSION", "next")
     assert champions_recheck() == 1
     assert champions_recheck() == 0
     row = finish(world, Verification.objects.get(kind="recheck"), outcome="incorrect_nan")
@@ -110,7 +110,7 @@ def test_new_evaluator_leaves_a_champion_that_passes(
     twice: tuple[World, Promotion], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, _ = twice
-    monkeypatch.setattr("harness.EVALUATOR_VERSION", "1.1")
+    monkeypatch.setattr("harness.EVALUATOR_VERSION", "next")
     champions_recheck()
     finish(world, Verification.objects.get(kind="recheck"))
     assert slot_of(world).state == "champion"
