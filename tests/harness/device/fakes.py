@@ -76,12 +76,13 @@ def plan_document(
                         "strides": [1], "dtype": "uint8", "offset": 0})
     if forged:
         buffers[0]["bytes"] += 1 << 20
+    pointers = [{"buffer": number, "offset": 0} for number in range(len(arguments))]
     launch = {
         "function": "_kernel", "ir": digest_bytes(IR.encode()), "kind": "ttir", "options": {},
         "signature": {item["name"]: f"*{item['dtype']}" for item in arguments},
         "constants": dict(attributes), "divisible": {}, "grid": [1, 1, 1], "num_ctas": 1, "cooperative": False,
         "pdl": False,
-        "args": [*({"buffer": number, "offset": 0} for number in range(len(arguments))), {"null": True}, {"null": True}],
+        "args": [*pointers, {"null": True}, {"null": True}],
     }
     return {
         "version": 1, "target": "cuda:90", "compiler": "triton 3.7.1", "second_call": "same", "buffers": buffers,
@@ -133,6 +134,11 @@ class FakeDevice:
     attributes: dict[str, float] = field(default_factory=dict)
     launches: int = 1
     _plans: list[LaunchPlan] = field(default_factory=list)
+
+    @property
+    def loaded(self) -> int:
+        """Plans that it was given."""
+        return len(self._plans)
 
     def load(self, plan: LaunchPlan, binaries: Sequence[Binary]) -> int:
         """Keep the plan."""
