@@ -124,10 +124,10 @@ def _place_on_device(run: Run) -> None:
 
 def _close(run: Run) -> None:
     """End what a stage left open for the next one: an evaluation may stop between two of them."""
-    for left in (run.judging, run.bench):
+    for left in (run.judging, run.bench, run.bases):
         if left is not None:
             left.close()
-    run.judging = run.bench = None
+    run.judging = run.bench = run.bases = None
 
 
 def _stages(run: Run, clocks: dict[str, float], until: Stage | None) -> Refused | None:

@@ -54,6 +54,7 @@ class Run:
     deadline: float = math.inf  # time.monotonic() at which the evaluation is over
     seed: int | None = None  # drawn by the judge after the candidate was imported
     judging: Any = None  # the judge's open session, from smoke to probes
+    bases: Any = None  # contents of the measured shapes, from correctness to recheck (``judge.bases``)
     bench: Any = None  # what the clock prepared, from benchmark to recheck
     stage: Stage = Stage.ADMIT
     step_tier: TierResult | None = None

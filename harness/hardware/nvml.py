@@ -23,6 +23,8 @@ SLOWDOWNS = {0x8: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: 
 """Event reasons that spoil a measurement, by bit."""
 POWER_CAP = 0x4
 """The software power cap: normal for large matrix products, so it is reported and spoils nothing."""
+LAUNCHER = b"harness.backends.triton.launcher.program"
+"""Names a launcher's process on its command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,8 @@ def written(uuid: str) -> str:
 
 
 def strangers(processes: Iterable[int], own: int, proc: Path = Path("/proc")) -> int:
-    """How many of ``processes`` neither are ``own`` nor descend from it.
+    """How many of ``processes`` neither are ``own`` nor descend from it. A launcher of another evaluation does not
+    count: it is idle while somebody else holds the device's lock.
 
     Where the driver counts processes by numbers of another namespace they cannot be told apart; one of those is taken
     for our own launcher.
@@ -148,8 +151,15 @@ def strangers(processes: Iterable[int], own: int, proc: Path = Path("/proc")) ->
     for pid in processes:
         line = _parents(pid, proc)
         hidden += not line
-        count += bool(line) and own not in line
+        count += bool(line) and own not in line and not _is_launcher(pid, proc)
     return count + max(hidden - 1, 0)
+
+
+def _is_launcher(pid: int, proc: Path) -> bool:
+    try:
+        return LAUNCHER in (proc / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def _parents(pid: int, proc: Path) -> list[int]:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness import EVALUATOR_VERSION
+from harness.backends.triton.launcher import process
 from harness.domain.vocabulary import Backend
 from harness.hardware import gpu, nvml
 from harness.hardware.detect import environment
@@ -151,6 +152,8 @@ def test_processes_that_do_not_descend_from_the_evaluation_are_strangers(tmp_pat
         (tmp_path / str(pid) / "stat").write_text(f"{pid} (a (b) c) S {parent} {pid} 0 0")
     assert nvml.strangers((500, 300), 300, tmp_path) == 0
     assert nvml.strangers((500, 900), 300, tmp_path) == 1
+    (tmp_path / "900" / "cmdline").write_bytes(process.START.encode() + b"\0/srv\x005")
+    assert nvml.strangers((500, 900), 300, tmp_path) == 0  # idle: whoever asks holds the device's lock
     assert nvml.strangers((77,), 300, tmp_path) == 0  # another namespace's number: our own launcher
     assert nvml.strangers((77, 78), 300, tmp_path) == 1
 

@@ -15,7 +15,7 @@ from harness.evaluation.buffers import Layout
 from harness.evaluation.judge.checking import Checked, check
 from harness.evaluation.judge.inputs import all_attributes, make_inputs
 from harness.evaluation.judge.lending import Collected, Lending
-from harness.evaluation.judge.oracle import Expected, InvalidReference, expect
+from harness.evaluation.judge.oracle import Expected, InvalidReference, expect, library_errors
 from harness.evaluation.judge.seeds import draw_seed
 from harness.evaluation.ports import Announced, CallReport, CandidateFault, PlanReplayer, Worker
 from harness.evaluation.run import Place, Refused, Run
@@ -50,6 +50,7 @@ class Session:
         """
         self._run = run
         self._answers: dict[int, tuple[Problem, Future[Answers]]] = {}  # by identity of the problem, kept beside it
+        self._libraries: dict[int, Future[float | None]] = {}
         self._last: tuple[Problem, Answers] | None = None
         self.worker = open_worker(run)
         if run.place is not Place.DEVICE:
@@ -78,17 +79,19 @@ class Session:
         inputs = make_inputs(run.spec, dims, regimes, complete, dtype, run.seed, str(run.stage), name)
         return Problem(name, dims, inputs, complete, dtype, layout)
 
-    def prepare(self, problems: Sequence[Problem]) -> None:
-        """Tell of ``problems`` that will be judged next. On a device their plans, binaries and answers are made now,
-        in parallel, while nobody's device is held; anywhere else this does nothing."""
+    def prepare(self, problems: Sequence[Problem], *, libraries: bool = False) -> None:
+        """Tell of ``problems`` that will be judged next. On a device their plans, binaries and answers (and errors of
+        ``libraries``) are made now, in parallel, while nobody's device is held; anywhere else this does nothing."""
         if self._run.place is not Place.DEVICE:
             return
         calls = [Announced(p.dims, p.attributes, p.dtype, p.layout) for p in problems]
         with ThreadPoolExecutor(max(1, min(THREADS, len(os.sched_getaffinity(0))))) as pool:
             for problem in problems:
                 self._answers[id(problem)] = (problem, pool.submit(self._answer, problem))
+            if libraries:  # behind all answers, which they need
+                self._libraries |= {id(problem): pool.submit(self._library, problem) for problem in problems}
             cast(PlanReplayer, self.worker).prepare(calls)
-            wait([future for _, future in self._answers.values()])
+            wait([*(future for _, future in self._answers.values()), *self._libraries.values()])
 
     def answer(self, problem: Problem) -> Answers:
         """The oracle's answer. Raises ``Refused`` with ``invalid_reference`` when the reference fails."""
@@ -98,6 +101,14 @@ class Session:
         if last is None or last[0] is not problem:
             last = self._last = (problem, self._answer(problem))
         return last[1]
+
+    def library_error(self, problem: Problem) -> float | None:
+        """The largest error of the operator's first library. Raises as ``answer`` does."""
+        known = self._libraries.get(id(problem))
+        return self._library(problem) if known is None else known.result()
+
+    def _library(self, problem: Problem) -> float | None:
+        return library_errors(self._run.spec, problem.inputs, problem.attributes, self.answer(problem))
 
     def _answer(self, problem: Problem) -> Answers:
         override = self._run.request.goal.limits.tolerance

@@ -135,13 +135,14 @@ def test_the_row_of_a_large_output_is_named_by_its_own_number(monkeypatch) -> No
         ({"fault": Fault(Outcome.RUNTIME_ERROR, "exception", "run() raised", 7)}, Outcome.RUNTIME_ERROR, "exception"),
     ],
 )
-def test_what_the_sandbox_finds_is_the_verdict_and_the_device_is_never_started(
+def test_what_the_sandbox_finds_is_the_verdict_and_the_device_is_never_used(
     planner, outcome: Outcome, code: str, monkeypatch
 ) -> None:
     run, host, planners = device_run(monkeypatch, NORM, planner=planner)
     found, reason = judged(run)
     assert (found, reason.code) == (outcome, code)
-    assert host.devices == []
+    assert host.calls == 0 and not any(device.loaded for device in host.devices)
+    assert all(device.closed for device in host.devices) and "device_held_s" not in run.clocks
     assert all(planner.closed for planner in planners.opened)
 
 

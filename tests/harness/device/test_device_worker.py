@@ -88,7 +88,7 @@ def test_announced_calls_need_nothing_more_when_they_come(monkeypatch) -> None:
     worker.prepare([Announced({"rows": rows, "cols": 40}, ATTRIBUTES, "bfloat16") for rows in range(1, 12)])
     assert sum(planner.asked for planner in planners.opened) == 11
     assert len(planners.opened) <= plans.MOST_PLANNERS
-    assert host.devices == []
+    assert not held()
     with lend(rows=5) as lending:
         worker.call(lending.lent, ATTRIBUTES)
         assert worker.launches(lending.lent, ATTRIBUTES) == ("_kernel_0",)
@@ -109,8 +109,11 @@ def test_preparing_and_resting_let_others_have_the_device(monkeypatch) -> None:
         worker.call(lending.lent, ATTRIBUTES)
         worker.rest()
         assert not held()
-    assert [device.closed for device in host.devices] == [True, True]
+        worker.call(lending.lent, ATTRIBUTES)
+        assert held()
+    assert [device.closed for device in host.devices] == [False]  # one launcher, idle in between
     worker.close()
+    assert host.devices[0].closed and not held()
 
 
 def held() -> bool:
@@ -204,7 +207,7 @@ def test_code_that_does_not_follow_from_the_file_ends_the_session_and_all_it_ope
     run.stage = Stage.SMOKE
     with pytest.raises(Refused, match="other code"):
         smoke(run)
-    assert host.devices == []
+    assert host.calls == 0 and all(device.closed for device in host.devices)
     assert planners.opened and all(planner.closed for planner in planners.opened)
     assert run.judging is None
 

@@ -1,10 +1,16 @@
-"""The device, held for one evaluation only while kernels of it run: the machine's lock, the launcher, and the time."""
+"""The device, held for one evaluation only while kernels of it run: the machine's lock, the launcher, and the time.
+
+The lock covers loading and calling: from ``device`` to ``pause`` or ``release``. It covers neither a launcher's start
+(``warm``: half a second in which no kernel runs) nor a launcher that waits between two stages. The clock takes no other
+evaluation's launcher for company (``nvml.strangers``), because whoever holds the lock knows it to be idle.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from harness.backends.triton.launcher.client import Device
@@ -20,7 +26,7 @@ BY_STAGE = "device_held_by_stage_s"
 
 
 class Holding:
-    """A launcher on the run's device and the lock that goes with it; both exist from ``device`` to ``release``.
+    """A launcher on the run's device and the lock that goes with it.
 
     The wait for the lock is not charged to the candidate's deadline.
     """
@@ -31,6 +37,7 @@ class Holding:
         self._start = start or run.open_device
         self._lock: contextlib.ExitStack | None = None
         self._device: Device | None = None
+        self._starting: Future[Any] | None = None
         self._since = 0.0
         self._stage = ""
 
@@ -39,8 +46,15 @@ class Holding:
         """Whether this evaluation keeps the device from others now."""
         return self._lock is not None
 
+    def warm(self) -> None:
+        """Start a launcher in the background where there is none; what fails is raised by ``device``."""
+        if self._device is None and self._starting is None and self._start is not None:
+            pool = ThreadPoolExecutor(1)
+            self._starting = pool.submit(self._start)
+            pool.shutdown(wait=False)
+
     def device(self) -> Device:
-        """The launcher, started where none runs.
+        """The launcher with the lock on its device, started where none runs.
 
         Raises:
             InfrastructureError: the device was not free in time, or no launcher starts.
@@ -75,9 +89,16 @@ class Holding:
                 "was judged; check the device (python -m harness doctor) and evaluate again."
             )
 
+    def pause(self) -> None:
+        """Let others have the device until the next call of ``device``; the launcher stays, idle."""
+        self._unlock()
+
     def release(self) -> None:
         """End the launcher and let others have the device; idempotent."""
         self._end_launcher()
+        self._unlock()
+
+    def _unlock(self) -> None:
         if self._lock is not None:
             self._account()
             self._lock.close()
@@ -97,13 +118,17 @@ class Holding:
     def _open(self) -> Device:
         if self._start is None:
             raise InfrastructureError("This evaluation has no launcher to judge on a device with.")
+        starting, self._starting = self._starting, None
         try:
-            return self._start()
+            return self._start() if starting is None else starting.result()
         except BaseException:
             self.release()
             raise
 
     def _end_launcher(self) -> None:
+        starting, self._starting = self._starting, None
+        if starting is not None and starting.exception() is None:
+            starting.result().close()
         if self._device is not None:
             self._device.close()
             self._device = None

@@ -20,7 +20,8 @@ CALL_S = 10.0
 
 
 class DeviceWorker:
-    """Implements ``ports.PlanReplayer``. The launcher holds this candidate alone; after a fault it is replaced."""
+    """Implements ``ports.PlanReplayer``. The launcher holds this candidate alone, for all stages that call it; after a
+    fault it is replaced."""
 
     def __init__(
         self, plans: Plans, holding: Holding, arguments: Sequence[Argument], *, call_s: float = CALL_S
@@ -37,10 +38,11 @@ class DeviceWorker:
         return LoadReport(seconds=self._plans.load(source))
 
     def prepare(self, calls: Sequence[Announced]) -> None:
-        """Record and compile ``calls``, in parallel; the device is not held meanwhile. Raises nothing of the
-        candidate's but a failed import: its faults come up with the call."""
+        """Record and compile ``calls``, in parallel; the device is not held meanwhile, but a launcher starts. Raises
+        nothing of the candidate's but a failed import: its faults come up with the call."""
         self._ensure_open()
         self.rest()
+        self._holding.warm()
         self._plans.prepare([(documents_of(self._arguments, call), call.attributes) for call in calls])
 
     def call(self, lent: Sequence[Lent], attributes: Mapping[str, float]) -> CallReport:
@@ -60,8 +62,8 @@ class DeviceWorker:
         return self._plans.get(planning.lent_documents(lent), attributes)
 
     def rest(self) -> None:
-        """End the launcher and let others have the device until the next call."""
-        self._holding.release()
+        """Let others have the device until the next call; the launcher waits for it."""
+        self._holding.pause()
 
     def close(self) -> None:
         """End launcher and sandboxes; idempotent."""

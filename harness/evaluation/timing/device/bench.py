@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import secrets
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,12 +16,14 @@ from harness.backends.triton.compiler.binaries import binaries_of
 from harness.backends.triton.compiler.compiled import CompileFailed
 from harness.backends.triton.compiler.process import CompilerProcess, compiler_for
 from harness.backends.triton.derive import matching
+from harness.backends.triton.device.holding import Holding
 from harness.backends.triton.launcher.client import Device
 from harness.backends.triton.stages import planned_shapes
 from harness.backends.triton.targets import find_target
 from harness.domain.errors import InfrastructureError
 from harness.domain.plan import LaunchPlan
 from harness.domain.vocabulary import Backend, Stage
+from harness.evaluation.judge.bases import bases_of, close_bases
 from harness.evaluation.judge.seeds import draw_seed
 from harness.evaluation.ports import CandidateFault
 from harness.evaluation.run import Run
@@ -48,6 +49,13 @@ class Bench:
     source: random.Random
     look: Callable[[str], nvml.Reading | None] = nvml.read
     pause: Callable[[float], None] = time.sleep
+    holding: Holding | None = None
+
+    def held_for(self, run: Run) -> Holding:
+        """The launcher of both stages and its lock; another one than judged, for it meets other kernels."""
+        if self.holding is None:
+            self.holding = Holding(run)
+        return self.holding
 
     def session(self, run: Run, device: Device, stage: Stage) -> Session:
         """A session for one stage."""
@@ -55,7 +63,9 @@ class Bench:
                        ensure_time=run.ensure_time, look=self.look, pause=self.pause)
 
     def close(self) -> None:
-        """Give the memory back; idempotent."""
+        """End the launcher and give the memory back; idempotent."""
+        if self.holding is not None:
+            self.holding.release()
         for shape in self.shapes.values():
             shape.close()
         self.factors.close()
@@ -69,35 +79,36 @@ def bench_of(run: Run) -> Bench:
     """
     if run.bench is None:
         run.bench = _make(run)
-        weakref.finalize(run, run.bench.close)
     return run.bench
 
 
 def close_bench(run: Run) -> None:
-    """Give the bench of ``run`` back, if there is one."""
+    """Give the bench of ``run`` and its contents back, if there are any."""
     if run.bench is not None:
         run.bench.close()
         run.bench = None
+    close_bases(run)
 
 
 def _make(run: Run) -> Bench:
     if run.seed is None:
         run.seed = draw_seed()
     line_up, points = line_up_of(run), tuple(planned_shapes(run))
+    bases, holding = bases_of(run, points), Holding(run)
+    holding.warm()
     source = random.Random(secrets.randbits(64))  # orders and starts are not part of what a replay needs
     others = [side for side in line_up.sources if side != CANDIDATE]
-    with ThreadPoolExecutor(max(1, len(others))) as pool:
-        made = {side: pool.submit(opponent, run, side, line_up.sources[side], points) for side in others}
-        shapes = prepare(run.spec, points, dtype=run.workload.dtypes[Backend.TRITON], regimes=run.workload.regimes,
-                         seed=run.seed, source=source, stage="clock")
-        try:
+    try:
+        with ThreadPoolExecutor(max(1, len(others))) as pool:
+            made = {side: pool.submit(opponent, run, side, line_up.sources[side], points) for side in others}
+            shapes = prepare(run.spec, points, dtype=run.workload.dtypes[Backend.TRITON], regimes=run.workload.regimes,
+                             seed=run.seed, source=source, stage="clock", bases=bases)
             kernels = {CANDIDATE: _candidate(run, points), **{side: one.result() for side, one in made.items()}}
-            factors = Factors(run.seed, "clock")
-        except BaseException:
-            for shape in shapes.values():
-                shape.close()
-            raise
-    return Bench(line_up, kernels, shapes, factors, source)
+            return Bench(line_up, kernels, shapes, Factors(run.seed, "clock"), source, holding=holding)
+    except BaseException:
+        holding.release()
+        close_bases(run)
+        raise
 
 
 def _candidate(run: Run, points: Sequence[ShapePoint]) -> Kernel:

@@ -55,8 +55,12 @@ class Stretch:
 
     def factors(self, table: torch.Tensor, first: int, last: int) -> torch.Tensor:
         """The factors of the flat elements from ``first`` to ``last``."""
-        places = torch.arange(self.start + first, self.start + last) % self.count
-        return table[places]
+        place, wanted = (self.start + first) % self.count, last - first
+        if place + wanted <= self.count:
+            return table[place : place + wanted]
+        whole, rest = divmod(place + wanted - self.count, self.count)
+        used = table[: self.count]
+        return torch.cat([used[place:], *[used] * whole, used[:rest]])
 
 
 class Starts:

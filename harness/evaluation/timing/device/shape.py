@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.backends.triton.launcher.requests import Keep, RoundRequest, Sweep
 from harness.evaluation.buffers import DTYPES
-from harness.evaluation.judge.inputs import all_attributes
-from harness.evaluation.judge.large import make_large_inputs
-from harness.evaluation.judge.lending import Lending
+from harness.evaluation.judge.bases import Base, Bases, make_base
 from harness.evaluation.judge.rows import row_dim
 from harness.evaluation.ports import Lent
 from harness.evaluation.timing.device.contents import Factors, Starts, elements, is_renewed
@@ -21,8 +19,10 @@ CACHES, LEAST_SLOTS, MOST_SLOTS = 3, 4, 256
 """A ring holds three times the L2 cache and at least four slots; tiny calls stop at 256 slots, whose graph is captured
 whole for the slope. Every cold sample is flushed besides."""
 MEMORY_SHARE = 0.25
-SHORT_US, BATCH_US, MOST_BATCH = 20.0, 80.0, 16
-"""Calls under 20 us are timed in batches of about 80 us, so that the resolution of events (about 0.5 us) is small."""
+BATCH_US, MOST_BATCH = 100.0, 16
+"""A sample is a batch of calls that takes about 100 us, each on a slot of its own: events around one call contain about
+2.5 us of launch latency (measured on an H200: 23.1 us where back-to-back calls take 20.3), which would draw the ratio of
+two short kernels towards 1. Calls of 100 us and more are timed one by one."""
 MOST_WINDOWS = 8
 """Different stretches of the ring that one round uses: each costs a graph per side. Contents are new every time."""
 HOT_SWEEPS = 2
@@ -40,13 +40,12 @@ class Shape:
     """First contents of one shape and what is drawn for its rounds. Close it."""
 
     def __init__(self, spec: OperatorSpec, point: ShapePoint, *, dtype: str, regimes: tuple[str, ...], seed: int,
-                 source: random.Random, stage: str) -> None:
-        """Contents from ``seed`` and ``stage``; every other choice from ``source``."""
+                 source: random.Random, stage: str, base: Base | None = None) -> None:
+        """The contents of ``base``, else new ones from ``seed`` and ``stage``; every other choice from ``source``."""
         self.spec, self.point, self.dtype, self._random = spec, point, dtype, source
-        self.attributes = all_attributes(spec, point.attributes)
-        self.inputs = make_large_inputs(spec, point.dims, regimes, self.attributes, dtype, seed, "device", stage,
-                                        point.label)
-        self.lending = Lending(spec, self.inputs, self.attributes, dtype)
+        made = base or make_base(spec, point, dtype, regimes, seed, "device", stage)
+        self.inputs, self.lending = made.inputs, made.lending
+        self.attributes = made.lending.attributes
         self.renewed: tuple[Lent, ...] = tuple(
             item for item, argument in zip(self.lending.lent, spec.arguments, strict=True)
             if is_renewed(item, argument.per_call))
@@ -93,10 +92,11 @@ class Shape:
         windows = self._windows(slots, batch)
         total = pairs + HOT_SWEEPS
         hot = set(self._random.sample(range(total), HOT_SWEEPS))
+        cached = max(1, l2_bytes // self.ring_bytes)  # a hot sample takes no more slots than the cache holds
         kept = set(self._random.sample(range(total), min(KEPT_SWEEPS, total))) if CANDIDATE in handles else set()
         sweeps = []
         for number in range(total):
-            chosen = self._random.choice(windows)
+            chosen = self._random.choice(windows)[: cached if number in hot else None]
             sweeps.append(Sweep(
                 slots=chosen, starts=tuple(self.starts.draw() for _ in chosen),
                 order=tuple(self._random.sample(list(handles), len(handles))), poison=self._poison(),
@@ -114,7 +114,7 @@ class Shape:
         """Choose batches and the length of slopes for kernels whose calls take ``us`` microseconds each."""
         fastest, self.slowest_us = min(us), max(us)
         self.expected_us = max(fastest, self.slowest_us / 4)
-        self.batch = 1 if fastest >= SHORT_US else max(2, min(MOST_BATCH, math.ceil(BATCH_US / max(fastest, 1e-3))))
+        self.batch = min(MOST_BATCH, math.ceil(BATCH_US / max(fastest, 1e-3)))
 
     def _windows(self, slots: int, batch: int) -> list[tuple[int, ...]]:
         order = self._random.sample(range(slots), slots)
@@ -146,12 +146,13 @@ class Shape:
 
 
 def prepare(spec: OperatorSpec, points: tuple[ShapePoint, ...], *, dtype: str, regimes: tuple[str, ...], seed: int,
-            source: random.Random, stage: str) -> dict[str, Shape]:
-    """All shapes by label. Each is made by several threads already, so one after the other."""
+            source: random.Random, stage: str, bases: Bases | None = None) -> dict[str, Shape]:
+    """All shapes by label. Those without ``bases`` are made by several threads already, so one after the other."""
     made: dict[str, Shape] = {}
     try:
         for point in points:
-            made[point.label] = Shape(spec, point, dtype=dtype, regimes=regimes, seed=seed, source=source, stage=stage)
+            made[point.label] = Shape(spec, point, dtype=dtype, regimes=regimes, seed=seed, source=source, stage=stage,
+                                      base=bases[point.label] if bases is not None else None)
     except BaseException:
         for shape in made.values():
             shape.close()

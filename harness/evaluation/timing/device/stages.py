@@ -54,7 +54,7 @@ def benchmark(run: Run) -> None:
     control = bench.line_up.control if run.compared_role else AGAIN
     kernels = {CANDIDATE: bench.kernels[CANDIDATE], control: bench.kernels[bench.line_up.control]}
     run.progress(Stage.BENCHMARK, 0, 1, "one screening round")
-    holding = Holding(run)
+    holding = bench.held_for(run)
     try:
         def screen(session: Session) -> None:
             session.rounds(1, dict.fromkeys(bench.shapes, SCREENING_PAIRS), slopes=False)
@@ -62,7 +62,7 @@ def benchmark(run: Run) -> None:
         session = _measured(run, holding, bench, kernels, screen)
         work = work_of(run, bench, holding.device(), session)
     finally:
-        holding.release()
+        holding.pause()
     _verified(run, session, 1)
     samples = session.samples(bench.line_up.roles_of(bench.line_up.control), bench.line_up.control)
     timing = figures.timing_of(samples, work, evidence=Evidence.CLAIMED, longer=False)
@@ -90,7 +90,7 @@ def recheck(run: Run) -> None:
     bench = bench_of(run)
     line_up, role = bench.line_up, run.compared_role
     kernels = {**bench.kernels, AGAIN: bench.kernels[line_up.control]}
-    holding = Holding(run)
+    holding = bench.held_for(run)
     longer = False
     try:
         def rounds(session: Session) -> None:
