@@ -80,6 +80,7 @@ class ShapeRow:
     cold: float | None
     hot: float | None
     first_call: float | None
+    host: float | None
     gbps: float | None
     roof_share: float | None
     versus: Versus | None
@@ -275,6 +276,7 @@ def shape_rows(
                 shape.get("cold_us"),
                 shape.get("hot_us"),
                 shape.get("first_call_us"),
+                shape.get("host_us"),
                 shape.get("gbps"),
                 shape.get("roof_share"),
                 one,

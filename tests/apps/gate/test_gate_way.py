@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
-from gate_world import World, heavy, light, medium
+from gate_world import ENVIRONMENT, World, heavy, light, medium
 
 from apps.bridge import api
 from apps.campaigns.jobs.workers import selftest_record
@@ -219,7 +219,7 @@ def test_blocking_thread_holds_the_approval_until_it_is_resolved(world: World) -
 def test_failed_selftest_holds_promotions_and_lets_them_go_on_afterwards(world: World) -> None:
     request = world.request(medium())
     world.decide(request, world.ben)
-    facts = {"evaluator_version": api.evaluator_version(), "environment_class": "cpu-test-model-1t / numba test", "isolation": 3,
+    facts = {"evaluator_version": api.evaluator_version(), "environment_class": ENVIRONMENT, "isolation": 3,
              "backend": "numba", "quick": True, "report": {}}
     selftest_record(passed=False, **facts)
     gate_sweep()

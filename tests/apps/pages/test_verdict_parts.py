@@ -170,6 +170,10 @@ def test_telemetry_is_words_and_what_was_not_read_says_so() -> None:
     assert "Power" not in found and found["Other processes on the device"].text == "0"
     hidden = {fact.name: fact.text for fact in steadiness.telemetry({"gpu": {"event_reasons": None}})}
     assert hidden["Throttle reasons"] == "not readable here"
+    device = steadiness.telemetry({"roofs": {"copy_gbps": 4249.0, "read_gbps": 4400.0, "matrix_datasheet_tflops": None},
+                                   "native": {"host_us": 31.25, "shape": "8x8", "walls": ["landlock"]}})
+    assert [fact.text for fact in device] == [
+        "4249 GB/s, measured", "4400 GB/s, measured", "31.2 µs with host code on 8x8, behind: landlock"]
     assert steadiness.event_reasons("0x1") == [] and steadiness.telemetry({}) == []
 
 
@@ -195,7 +199,10 @@ def test_stages_are_held_against_what_the_evaluator_is_built_for() -> None:
     assert (found.seconds, found.budget) == (1.0, 20.0)
     assert by_name["static"].over and not by_name["plan"].over and by_name["plan"].share == pytest.approx(0.7)
     assert trust.latency(example(hardware="nvidia-h200")).budget == 12.0
-    assert trust.latency(example(hardware="interpreter")).budget is None
+    assert trust.latency(example(hardware="interpreter")).budget is None and found.held is None
+    document = example(hardware="nvidia-h200")
+    document["environment"]["clocks"]["device_held_s"] = 4.5
+    assert (trust.latency(document).held, trust.latency(document).held_budget) == (4.5, 6.0)
 
 
 def test_the_table_of_samples_holds_every_value_of_the_document() -> None:

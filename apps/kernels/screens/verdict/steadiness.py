@@ -18,6 +18,12 @@ RANGES = {
 }
 
 
+ROOFS = (
+    ("copy_gbps", "Roof, copying", "GB/s", "measured"), ("read_gbps", "Roof, reading", "GB/s", "measured"),
+    ("matrix_datasheet_tflops", "Roof, matrix products", "TFLOP/s", "from the data sheet"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SpreadRow:
     """One shape's spread against the goal's limit; ``share`` of the limit used."""
@@ -92,6 +98,13 @@ def telemetry(clocks: Mapping[str, Any]) -> list[Fact]:
                           "warn" if others else ""))
         found += [Fact(name, str(gpu[key]), "warn" if gpu[key] and key == "rounds_capped" else "") for key, name in (
             ("rounds_repeated", "Rounds measured again"), ("rounds_capped", "Rounds under a limit")) if key in gpu]
+    roofs = clocks.get("roofs") or {}
+    found += [Fact(name, f"{roofs[key]:.0f} {unit}, {how}") for key, name, unit, how in ROOFS if roofs.get(key)]
+    native = clocks.get("native") or {}
+    if native.get("host_us") is not None:
+        walls = ", ".join(native.get("walls") or ()) or "none"
+        found.append(Fact("Native parity run", f"{native['host_us']:.1f} µs with host code on {native.get('shape')}, "
+                                               f"behind: {walls}"))
     if "speed" in clocks:
         speed = clocks["speed"]
         found.append(Fact("Slowest clock", f"{speed:.0%} of the fastest seen", "warn" if speed < 0.9 else ""))

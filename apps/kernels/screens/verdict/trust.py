@@ -29,6 +29,8 @@ WALLS = {
     "userns": "a user namespace", "ipcns": "no shared memory of others", "pgroup": "a process group of its own",
 }
 STAGE_BUDGET_S = {"static": 0.2}
+HELD = "device_held_s"
+HELD_BUDGET_S = 6.0
 WHOLE_BUDGET_S = {"device": 12.0, "cpu": 20.0}
 """The latency that the evaluator is built for, warm and with the full battery of cases: a Triton candidate on a GPU, a
 numba candidate on two cores."""
@@ -61,11 +63,14 @@ class StageTime:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """All stages, the seconds of all of them, and the budget of the whole where one is known."""
+    """All stages, the seconds of all of them, and the budget of the whole where one is known; ``held`` is how long the
+    device was kept from others, ``None`` on a CPU."""
 
     stages: tuple[StageTime, ...]
     seconds: float
     budget: float | None
+    held: float | None = None
+    held_budget: float | None = None
 
 
 def evidence_ladder(evidence: str) -> list[Rung]:
@@ -96,6 +101,8 @@ def latency(document: Mapping[str, Any]) -> Latency:
     total = sum(row.seconds or 0.0 for row in rows)
     hardware = str(document.get("hardware", ""))
     kind = "cpu" if hardware.startswith("cpu-") else ("device" if hardware.startswith("nvidia-") else "")
-    return Latency(tuple(
+    clocks = (document.get("environment") or {}).get("clocks") or {}
+    stages = tuple(
         StageTime(row.name, row.state, row.seconds, row.seconds / total if row.seconds is not None and total else None,
-                  STAGE_BUDGET_S.get(row.name)) for row in rows), total, WHOLE_BUDGET_S.get(kind))
+                  STAGE_BUDGET_S.get(row.name)) for row in rows)
+    return Latency(stages, total, WHOLE_BUDGET_S.get(kind), clocks.get(HELD), HELD_BUDGET_S)
