@@ -171,4 +171,9 @@ def test_regimes_are_what_they_say() -> None:
     assert (make["spike"].abs().amax(1) >= 1e3).all()
     assert torch.equal(make["sorted"], make["sorted"].sort(-1).values)
     assert torch.signbit(make["zeros"]).any()
+    smallest = torch.finfo(torch.float32).tiny
+    assert ((make["all_denormal"].abs() < smallest) & (make["all_denormal"] != 0)).all()
+    assert ((make["denormal"].abs() < smallest).any(1) & (make["denormal"].abs() > 0.5).any(1)).all()
+    assert (make["largest"].abs() * 2 * 1.4427 > 1e38).all()
+    assert torch.isfinite((make["largest"] - make["largest"].flip(1)) * 1.4427).all()
     assert Backend.NUMBA in registry.get("rms_norm").workloads["llm"].shapes
