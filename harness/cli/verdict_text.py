@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from harness.domain.verdict import Ratio, Reason, Verdict
+from harness.domain.verdict import CaseResult, Ratio, Reason, Verdict
 
 
 def print_verdict(verdict: Verdict) -> None:
@@ -19,13 +19,28 @@ def print_verdict(verdict: Verdict) -> None:
         out(f"  tier {verdict.step_tier.tier}: {why}\n")
     cases = verdict.correctness.cases
     if cases:
-        worst = max((case.worst_ratio or 0.0 for case in cases), default=0.0)
-        out(f"  correctness {sum(c.passed for c in cases)}/{len(cases)}, worst {worst:.2f} of the bound\n")
+        worst = max(cases, key=lambda case: case.worst_ratio or 0.0)
+        share = worst.worst_ratio or 0.0
+        out(f"  correctness {sum(c.passed for c in cases)}/{len(cases)}, worst {share:.2f} of the bound\n")
+        _print_errors(worst)
     for launch in verdict.resources.launches:
         out(f"  {launch.function} grid {launch.grid}: {launch.registers} registers, {launch.spill_bytes} B spilled, "
             f"{launch.shared_bytes} B shared\n")
     _print_timing(verdict)
     out(f"  isolation level {verdict.evaluator.isolation.level}, evaluator {verdict.evaluator.version}\n")
+
+
+def _print_errors(case: CaseResult) -> None:
+    """Errors of one case side by side, and the bound that applied where the candidate came closest to it."""
+    sides = {"candidate": case.error, "baseline": case.baseline_error, "library": case.library_error}
+    errors = ", ".join(f"{side} {error:.2g}" for side, error in sides.items() if error is not None)
+    if errors:
+        sys.stdout.write(f"    case {case.name}: largest error against float64 {errors}\n")
+    if case.bound is not None:
+        bound = case.bound
+        sys.stdout.write(f"    bound there {bound.absolute:.2g}, {bound.relative:.2g} of {bound.scale:.2g} "
+                         f"({bound.binding} decides: honest {bound.honest:.2g}, rounding {bound.rounding:.2g}, "
+                         f"cap {bound.cap:.2g})\n")
 
 
 def _print_timing(verdict: Verdict) -> None:
