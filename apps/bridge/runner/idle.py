@@ -78,8 +78,16 @@ class IdleWork:
             if quick is not None:
                 self._selftest(quick=quick, asked_at=order.at if order is not None else None)
                 return
-        if self._may("doctor") and not campaign_runs() and not (self.var / "doctor.json").exists():
+        if self._may("doctor") and not campaign_runs() and not self._examined():
             self._run("doctor", ["doctor", "--json"], QUICK_LIMIT_S)
+
+    def _examined(self) -> bool:
+        """Whether the doctor's report is of the last day: walls may fall when a machine is set up anew."""
+        try:
+            age = time.time() - (self.var / "doctor.json").stat().st_mtime
+        except OSError:
+            return False
+        return age < FULL_EVERY.total_seconds()
 
     def _may(self, name: str) -> bool:
         return time.monotonic() >= self._not_before.get(name, 0.0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from apps.core.screens.doctor import doctor_report
@@ -16,15 +16,30 @@ MODE = re.compile(r"^isolation \((.+)\)$")
 
 
 @dataclass(frozen=True, slots=True)
-class ModeRow:
-    """One mode: the level proved, the walls that stand, those that do not with the reason, and the way up."""
+class Missing:
+    """A wall that does not stand, why, and what would mend it."""
 
-    mode: str
+    wall: str
+    why: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModeRow:
+    """Modes that fare alike: the level proved, the walls that stand, those that do not, attempts of the probe that got
+    through, and the way to the next level."""
+
+    modes: tuple[str, ...]
     level: int
-    text: str
     proved: tuple[tuple[str, str], ...]
-    missing: tuple[tuple[str, str], ...]
+    missing: tuple[Missing, ...]
+    escaped: tuple[str, ...]
     remedies: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """What the level means."""
+        return LEVELS[self.level]
 
     @property
     def next_text(self) -> str:
@@ -36,55 +51,38 @@ def mode_rows() -> list[ModeRow]:
     """Rows of the doctor's last report: its levels, or what its isolation checks say where it names none."""
     report = doctor_report()
     rows = [_of_level(row) for row in report["levels"] if isinstance(row, Mapping)]
-    return rows or [row for check in report["checks"] if isinstance(check, Mapping)
-                    for row in _of_check(check)]
+    rows = rows or [row for check in report["checks"] if isinstance(check, Mapping) for row in _of_check(check)]
+    alike: dict[ModeRow, list[str]] = {}
+    for row in rows:
+        alike.setdefault(replace(row, modes=()), []).extend(row.modes)
+    return [replace(row, modes=tuple(modes)) for row, modes in alike.items()]
 
 
 def _of_level(row: Mapping[str, Any]) -> ModeRow:
-    level = row.get("level") if isinstance(row.get("level"), int) else 0
-    assert isinstance(level, int)
-    level = min(max(level, 0), HIGHEST)
-    return ModeRow(
-        str(row.get("mode") or row.get("name") or ""), level, LEVELS[level], _named(row.get("proved")),
-        tuple(_pairs(row.get("missing"))), tuple(_texts(row.get("remedy") or row.get("next") or row.get("remedies"))))
+    known, missing = row.get("level"), row.get("missing")
+    mends = row.get("remedies_by_wall")
+    mends = mends if isinstance(mends, Mapping) else {}
+    walls = tuple(Missing(str(wall), str(why), str(mends.get(wall, ""))) for wall, why in missing.items()
+                  ) if isinstance(missing, Mapping) else ()
+    told = {one.remedy for one in walls}
+    return ModeRow((str(row.get("mode", "")),), min(max(known, 0), HIGHEST) if isinstance(known, int) else 0,
+                   _named(row.get("proved")), walls, tuple(_texts(row.get("escaped"))),
+                   tuple(text for text in _texts(row.get("next")) if text not in told))
 
 
 def _of_check(check: Mapping[str, Any]) -> list[ModeRow]:
     mode, level = MODE.match(str(check.get("name", ""))), LEVEL.search(str(check.get("text", "")))
     if mode is None or level is None:
         return []
-    number = min(int(level.group(1)), HIGHEST)
     proved = str(check["text"]).rpartition("probe: ")[2].partition(".")[0].split(", ")
-    return [ModeRow(mode.group(1), number, LEVELS[number], _named(name for name in proved if name in WALLS), (),
-                    tuple(_texts(check.get("remedy"))))]
+    return [ModeRow((mode.group(1),), min(int(level.group(1)), HIGHEST), _named([n for n in proved if n in WALLS]), (),
+                    (), tuple(_texts([check.get("remedy")])))]
 
 
 def _named(names: Any) -> tuple[tuple[str, str], ...]:
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        return ()
-    return tuple((str(name), WALLS.get(str(name), "")) for name in names)
-
-
-def _pairs(missing: Any) -> list[tuple[str, str]]:
-    """Walls with their reasons, from a mapping, pairs, or objects with ``wall`` and ``why``."""
-    if isinstance(missing, Mapping):
-        return [(str(wall), str(why)) for wall, why in missing.items()]
-    found = []
-    for one in missing if isinstance(missing, list | tuple) else ():
-        if isinstance(one, Mapping):
-            found.append((str(one.get("wall") or one.get("name") or ""),
-                          str(one.get("why") or one.get("reason") or one.get("text") or "")))
-        elif isinstance(one, list | tuple) and len(one) == 2:
-            found.append((str(one[0]), str(one[1])))
-        elif isinstance(one, str):
-            found.append((one, WALLS.get(one, "")))
-    return found
+    return tuple((name, WALLS.get(name, "")) for name in _texts(names))
 
 
 def _texts(value: Any) -> list[str]:
-    """Sentences from one, several, or an object that holds them."""
-    if isinstance(value, Mapping):
-        return _texts(value.get("remedy") or value.get("remedies") or value.get("text"))
-    if isinstance(value, list | tuple):
-        return [text for one in value for text in _texts(one)]
-    return [value] if isinstance(value, str) and value else []
+    """The sentences of a list; anything else in it is left out."""
+    return [text for text in value if isinstance(text, str) and text] if isinstance(value, list) else []

@@ -20,7 +20,7 @@ from apps.campaigns.canary.selectors import Window
 from apps.campaigns.jobs.workers import selftest_record, worker_beat
 from apps.campaigns.models import SelfTestOrder, Worker
 from apps.core.screens.doctor import doctor_rows
-from apps.core.screens.isolation import mode_rows
+from apps.core.screens.isolation import Missing, mode_rows
 from apps.kernels.models import Verdict
 from apps.kernels.services import baseline_kernel
 
@@ -115,9 +115,10 @@ def test_the_last_quick_and_the_last_whole_pass_are_shown_with_counts(world: Wor
 
 
 NEW = {"levels": [
-    {"mode": "numba", "level": 2, "proved": ["netns", "landlock"], "missing": [["uid", "the home is private"]],
-     "remedy": "Run it as root."},
-    {"mode": "triton-plan", "level": 3, "proved": ["pidns"], "missing": {}},
+    {"mode": mode, "level": 2, "proved": ["netns", "landlock"], "missing": {"uid": "the home is private"},
+     "escaped": [], "remedies_by_wall": {"uid": "Run it as root."}, "next": ["Take a newer kernel.", "Run it as root."]}
+    for mode in ("numba", "triton-plan")] + [
+    {"mode": "triton-derive", "level": 3, "proved": ["pidns"], "missing": {}, "escaped": ["network"], "next": []},
 ]}
 OLD = {"checks": [{"name": "isolation (numba)", "ok": False, "remedy": "Allow user namespaces.",
                    "text": "level 1 of 3 proved by the escape probe: limits, landlock. The probe got through: net"},
@@ -134,15 +135,16 @@ def test_isolation_names_missing_walls_reasons_and_the_way_up(
 ) -> None:
     written(settings, tmp_path, NEW)
     first, second = mode_rows()
-    assert (first.mode, first.level, first.missing, first.remedies) == (
-        "numba", 2, (("uid", "the home is private"),), ("Run it as root.",))
+    assert (first.modes, first.level, first.remedies) == (("numba", "triton-plan"), 2, ("Take a newer kernel.",))
+    assert first.missing == (Missing("uid", "the home is private", "Run it as root."),)
     assert second.next_text == "" and first.next_text
     text = system(sign_in(world.vic))
-    for words in ("does not stand", "the home is private", "To reach level 3", "Run it as root."):
+    for words in ("does not stand", "the home is private", "To reach level 3", "Run it as root.",
+                  "Take a newer kernel.", "got through:"):
         assert words in text, words
     written(settings, tmp_path, OLD)
     (row,) = mode_rows()
-    assert (row.mode, row.level, row.remedies) == ("numba", 1, ("Allow user namespaces.",))
+    assert (row.modes, row.level, row.remedies) == (("numba",), 1, ("Allow user namespaces.",))
     assert [name for name, _ in row.proved] == ["limits", "landlock"]
 
 

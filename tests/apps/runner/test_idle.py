@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -108,6 +109,13 @@ def test_the_doctors_report_is_asked_for_once(tmp_path: Path) -> None:
     assert trace.read_text() == "doctor "
     _look(idle)
     assert trace.read_text() == "doctor "
+
+
+def test_an_old_report_of_the_doctor_is_renewed(tmp_path: Path) -> None:
+    idle = _idle(tmp_path, "print('[]')")
+    assert idle._examined()
+    os.utime(tmp_path / "doctor.json", (time.time() - 90_000,) * 2)
+    assert not idle._examined()
 
 
 def _long_idle(tmp_path: Path, code: str) -> IdleWork:

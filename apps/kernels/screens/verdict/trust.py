@@ -26,6 +26,7 @@ WALLS = {
     "landlock": "Landlock: only the files it needs", "seccomp": "a filter on system calls",
     "no_new_privs": "no new privileges", "netns": "no network: a namespace of its own",
     "pidns": "no other process in sight", "mountns": "a mount namespace of its own: no other files",
+    "cgroup": "a hard limit on what all its processes use together",
     "userns": "a user namespace", "ipcns": "no shared memory of others", "pgroup": "a process group of its own",
 }
 STAGE_BUDGET_S = {"static": 0.2}
