@@ -27,7 +27,11 @@ def encode(value: Any) -> Any:
     kind = type(value)
     if kind.__name__ == "constexpr":
         return encode(value.value)
-    if value is None or kind in (bool, int, str):
+    if value is None or kind is bool:
+        return value
+    if kind is int and value.bit_length() <= 64:
+        return value
+    if kind is str and not any("\ud800" <= letter <= "\udfff" for letter in value):
         return value
     if kind is float:
         return value if math.isfinite(value) else {"float": repr(value)}
@@ -41,7 +45,9 @@ def encode(value: Any) -> Any:
     if module.startswith(_LAYOUTS) and dataclasses.is_dataclass(value):
         fields = {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init}
         return {"layout": f"{module.removeprefix(_LAYOUTS)}.{kind.__name__}", "fields": fields}
-    raise NotAConstant(f"a constant of type {module}.{kind.__name__}")
+    if kind in (int, str):
+        raise NotAConstant(f"the constant {value!r:.40}")  # no document carries it
+    raise NotAConstant(f"a constant of type {kind.__name__ if module == 'builtins' else f'{module}.{kind.__name__}'}")
 
 
 def decode(document: Any, functions: Mapping[str, Any]) -> Any:
