@@ -110,6 +110,18 @@ def test_times_that_are_no_times_are_left_out(value):
     assert (result.same, result.host_us, result.first_call_s) == (True, None, 0.5)
 
 
+def test_another_compiler_is_a_difference_and_another_gpu_no_comparison(monkeypatch):
+    answer = {"calls": [EXPECTED, EXPECTED], "compiler": "triton 3.6.0", "device": "NVIDIA H200"}
+    assert native.judge(answer, PLAN, [BINARY, BINARY], TARGET).differences == (
+        "The native compiler is triton 3.6.0, the plan was recorded with triton 3.7.1.",)
+    del answer["compiler"]
+    monkeypatch.setattr(native, "ask_native", lambda *_, **__: answer)
+    assert native.compare_native("", [], {}, PLAN, [BINARY, BINARY], TARGET).same
+    answer["device"] = "NVIDIA A100-SXM4-80GB"
+    with pytest.raises(InfrastructureError, match="A100"):
+        native.compare_native("", [], {}, PLAN, [BINARY, BINARY], TARGET)
+
+
 # Native runs on a driver that launches nothing: everything else is Triton's own.
 
 TUPLES = """

@@ -13,6 +13,7 @@ from harness.backends.triton.launcher.binary import Binary
 from harness.backends.triton.native.compare import differences, expected_launches, only_code_differs
 from harness.backends.triton.native.process import NativeFailed, ask_native
 from harness.backends.triton.targets import Target
+from harness.domain.errors import InfrastructureError
 from harness.domain.plan import LaunchPlan
 from harness.domain.vocabulary import Backend
 from harness.operators.base import OperatorSpec, ShapePoint, Workload
@@ -77,6 +78,10 @@ def compare_native(
         answer = ask_native(request, [item.fd for item in lent], deadline_s=deadline_s)
     except NativeFailed as failed:
         return ParityResult(False, (str(failed),))
+    device = str(answer.get("device", target.title))
+    if not device.startswith(target.title):
+        raise InfrastructureError(f"This host's GPU is {device}, the plan is for {target.title}. Nothing was compared. "
+                                  "Name the host's own hardware.")
     return judge(answer, plan, binaries, target)
 
 
@@ -86,6 +91,8 @@ def judge(answer: Mapping[str, Any], plan: LaunchPlan, binaries: Sequence[Binary
     if not (isinstance(calls, list) and len(calls) == 2 and all(map(_is_call, calls))):
         return ParityResult(False, ("The native process's answer does not hold two calls.",))
     found: list[str] = []
+    if answer.get("compiler", plan.compiler) != plan.compiler:
+        found.append(f"The native compiler is {answer['compiler']}, the plan was recorded with {plan.compiler}.")
     for words, seen in zip(("The first call", "The second call"), calls, strict=True):
         expected = expected_launches(plan, binaries)
         for _ in range(COMPILED_AGAIN):
