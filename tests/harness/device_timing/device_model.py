@@ -130,7 +130,7 @@ class ModelDevice:
         found = []
         for keep in sweep.keeps:
             data = held[keep.output].contiguous().view(-1).view(torch.uint8)
-            found.append(bytes(data[keep.offset : keep.offset + keep.count].tolist()))
+            found.append(data[keep.offset : keep.offset + keep.count].numpy().tobytes())
         return tuple(found)
 
     def _contents(self, request: RoundRequest, start: int) -> dict[str, torch.Tensor]:
@@ -143,8 +143,8 @@ class ModelDevice:
             if item.name in request.renewed:
                 many = request.factor_count
                 start %= many - count + 1 if many > count else many
-                index = numpy.fromiter((place % many for place in range(start, start + count)), numpy.int64, count)
-                base = (base.float() * table[torch.from_numpy(index)]).to(base.dtype)
+                index = torch.from_numpy(numpy.arange(start, start + count) % many)
+                base = (base.float() * table[index]).to(base.dtype)
                 start += count
             arrays[item.name] = base.view(item.shape)
         return arrays

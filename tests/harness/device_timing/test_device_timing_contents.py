@@ -9,7 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.backends.triton.stages import planned_shapes
 from harness.domain.errors import InfrastructureError
+from harness.domain.vocabulary import Outcome
+from harness.evaluation.judge.bases import close_bases
 from harness.evaluation.judge.inputs import all_attributes, make_inputs
 from harness.evaluation.judge.lending import Lending
 from harness.evaluation.timing.device.contents import (
@@ -17,10 +20,14 @@ from harness.evaluation.timing.device.contents import (
     TABLE,
     Factors,
     Starts,
+    Stretch,
     renewed,
     same_bits,
 )
+from harness.evaluation.timing.device.shape import prepare
 from harness.operators.registry import get
+from tests.harness.device.runs import device_run
+from tests.harness.judge.evaluations import judged
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +62,13 @@ def test_contents_are_those_that_a_lending_would_get(factors, operator):
             assert same_bits(mine, lending.inputs[name].flatten()), name
 
 
+@given(st.integers(1, 90), st.integers(0, 200), st.integers(0, 300), st.integers(0, 300))
+def test_factors_are_repeated_along_an_array(count, start, first, wanted):
+    table = torch.arange(100.0)
+    found = Stretch(start % count, count, 1000).factors(table, first, first + wanted)
+    assert found.tolist() == [float((start % count + first + step) % count) for step in range(wanted)]
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([1, 37, TABLE - 70_000, TABLE - 3, TABLE - 1, TABLE, TABLE + 5, 134_217_728]),
                 min_size=1, max_size=3), st.integers(0, 2**32))
@@ -81,3 +95,23 @@ def test_bits_are_compared_not_values():
     assert not same_bits(*zeros)
     other_nan = torch.tensor([0x7FC1], dtype=torch.int16).view(torch.bfloat16)
     assert same_bits(other_nan, torch.tensor([torch.nan], dtype=torch.bfloat16))
+
+
+@pytest.mark.parametrize("operator", ["rms_norm", "softmax", "decode_attention"])
+def test_correctness_and_clock_share_first_contents_and_no_sample_holds_them(operator, factors, monkeypatch):
+    spec = get(operator)
+    run, host, _ = device_run(monkeypatch, spec)
+    assert judged(run) == (Outcome.PASSED, None)
+    (point,) = planned_shapes(run)
+    base = run.bases[point.label]
+    shapes = prepare(spec, (point,), dtype="bfloat16", regimes=run.workload.regimes, seed=1, source=random.Random(1),
+                     stage="clock", bases=run.bases)
+    shape = shapes[point.label]
+    assert shape.inputs is base.inputs and shape.lending is base.lending
+    stretches = shape.starts.stretches(shape.starts.draw())
+    for item, stretch in zip(shape.renewed, stretches, strict=True):
+        flat = base.inputs[item.name].flatten()
+        flat = flat[flat.isfinite() & (flat != 0)]
+        assert (renewed(flat, stretch, factors.values, 0, len(flat)) != flat).float().mean() > 0.9
+    close_bases(run)
+    assert run.bases is None

@@ -74,6 +74,8 @@ def device(monkeypatch):
     fake._cuDeviceGetName = fake._cuDeviceTotalMem_v2 = fake._cuDeviceGetUuid_v2 = lambda *given: 0
     monkeypatch.setattr(program, "Cuda", lambda index: fake)
     monkeypatch.setattr(shapes, "MOST_SPACER", 4096)  # simulated memory is filled with noise, which takes its time
+    monkeypatch.setattr(shapes, "MOST_SLOTS", 20)  # and so do rings of it
+    monkeypatch.setattr(shapes, "SLOPE_S", 2e-4)
     return InProcess(Launcher(0, exact=False))
 
 
@@ -100,11 +102,11 @@ def session_of(device, candidate):
 
 def test_honest_rounds_are_measured_and_verified_bit_for_bit(device):
     session = session_of(device, "softmax")
-    session.rounds(2, {POINT.label: 6})
+    session.rounds(2, {POINT.label: 3})
     assert session.verify() >= 2
     log = session.logs[POINT.label]
     assert {side: [len(one) for one in rounds] for side, rounds in log.rounds.items()} == {
-        side: [6, 6] for side in ("candidate", "other", "again")}
+        side: [3, 3] for side in ("candidate", "other", "again")}
     assert set(log.slopes) == {"candidate", "other", "again"}
     assert all(us > 0 for rounds in log.rounds.values() for one in rounds for us in one)
 
@@ -112,7 +114,7 @@ def test_honest_rounds_are_measured_and_verified_bit_for_bit(device):
 @pytest.mark.parametrize("cheat", ["once", "half"])
 def test_what_a_cheat_leaves_in_batches_is_found(device, cheat):
     session = session_of(device, cheat)
-    session.rounds(3, {POINT.label: 6})
+    session.rounds(1, {POINT.label: 4})
     with pytest.raises(Refused) as caught:
         session.verify()
     assert (caught.value.outcome, caught.value.reasons[0].code) == (Outcome.REWARD_HACK, "timed_output_wrong")

@@ -13,7 +13,7 @@ from harness.backends.triton.launcher.requests import Sweep
 from harness.domain.errors import InfrastructureError
 from harness.domain.vocabulary import Evidence
 from harness.evaluation.timing.device.evidence import Slope, assess, lower, slope_us, too_fast
-from harness.evaluation.timing.device.shape import CACHES, LEAST_SLOTS, MOST_BATCH, MOST_SLOTS, Shape
+from harness.evaluation.timing.device.shape import BATCH_US, CACHES, LEAST_SLOTS, MOST_BATCH, MOST_SLOTS, Shape
 from harness.evaluation.timing.device.stages import pairs_for
 from harness.evaluation.timing.device.watch import Log, disturbance, side_clocks
 from harness.hardware.device_roofs import DeviceRoofs, device_roofs, matrix_peak
@@ -40,7 +40,8 @@ def test_rings_leave_the_cache_or_stop_at_their_bound_and_fit_the_device(shape, 
     assert fits or slots == 1
     bounded = slots in (MOST_SLOTS, max(1, memory // 4 // shape.ring_bytes))
     assert bounded or (slots >= LEAST_SLOTS and slots * shape.ring_bytes >= CACHES * l2 and slots >= shape.batch)
-    assert shape.batch == 1 if min(us) >= 20 else 2 <= shape.batch <= MOST_BATCH
+    assert 1 <= shape.batch <= MOST_BATCH and (shape.batch == 1) is (min(us) >= BATCH_US)
+    assert shape.batch == MOST_BATCH or BATCH_US <= shape.batch * min(us) < max(2 * BATCH_US, min(us) * 1.01)
     assert min(us) <= shape.expected_us <= max(us)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from harness.domain.errors import InfrastructureError
@@ -22,6 +24,12 @@ def quiet_host(tmp_path, monkeypatch):
     """Roofs and locks of this test alone."""
     monkeypatch.setenv("KERNELOPT_VAR", str(tmp_path / "var"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+def request_label(found, request):
+    """The shape that a round was about."""
+    sizes = math.prod(request.arrays[0].shape)
+    return next(label for label, shape in found.shapes.items() if math.prod(shape.lending.lent[0].shape) == sizes)
 
 
 def model(mine, other, **more):
@@ -91,8 +99,14 @@ def test_requests_flush_renew_and_leave_the_caches():
 
 def test_short_calls_are_timed_in_batches_after_the_screening():
     found = timed(PAIR, model(5.0, 6.0), points=POINTS)
-    sizes = [{len(sweep.slots) for sweep in request.sweeps} for request in found.device.requests]
+    sizes = [{len(sweep.slots) for sweep in request.sweeps if sweep.flush} for request in found.device.requests]
     assert sizes[:2] == [{1}, {1}] and all(size == {16} for size in sizes[2:])
+    for request in found.device.requests:
+        held = found.shapes[request_label(found, request)].ring_bytes
+        hot = [len(sweep.slots) for sweep in request.sweeps if not sweep.flush]
+        assert all(count == 1 or count * held <= L2 for count in hot)  # else they would not be hot
+    assert {len(sweep.slots) for sweep in timed(PAIR, model(30.0, 26.0), points=POINTS).device.requests[-1].sweeps
+            if sweep.flush} == {4}
 
 
 def test_long_and_clearly_slower_kernels_get_fewer_pairs():

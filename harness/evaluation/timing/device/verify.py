@@ -2,6 +2,13 @@
 
 The judge computes the contents that the device renewed; where a kept stretch of an input does not have the very same
 bits, nothing is concluded about the candidate.
+
+How many are verified depends on the sizes of a shape alone, so that their cost is known beforehand: of each shape as
+many samples, two to six, as ``BUDGET`` elements of inputs allow (a row of a long cache is larger: two samples then,
+one row each). On one core that is about a second per shape at most, and several are verified at a time. A kernel that
+errs in every timed call is found by the first of them. One that errs in a share f of its calls escapes with
+(1 - f)^n, n being the samples of all shapes, 6 to 18 in a recheck and one a shape in a screening: f = 1/2 in one of 64
+at worst, f = 1/10 in half of the cases; each of them was worth at most its own share of the calls.
 """
 
 from __future__ import annotations
