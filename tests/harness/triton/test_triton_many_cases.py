@@ -100,7 +100,7 @@ def test_more_calls_than_invented_addresses(record):
     worker = opener("triton-plan").open(deadline_s=60.0, options={"target": TARGET.name})
     try:
         worker.load(candidate("_copy[(1,)](x, out, 16, BLOCK=16)"))
-        plans = {str(to_document(record_one(worker, ARGUMENTS, {}, TARGET))) for _ in range(300)}
+        plans = {str(to_document(record_one(worker, ARGUMENTS, {}, TARGET))) for _ in range(260)}
     finally:
         worker.close()
     assert len(plans) == 1
