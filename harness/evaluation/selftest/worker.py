@@ -13,13 +13,16 @@ from harness.evaluation.selftest.runner import run_one
 
 
 def serve(asked: IO[str], answers: IO[str]) -> None:
-    """Answer until ``asked`` ends; the sandbox servers of this process stay warm in between."""
+    """Answer until ``asked`` ends or nobody listens; the sandbox servers of this process stay warm in between."""
     kernels = {kernel.name: kernel for kernel in whole_corpus()}
     for line in asked:
         wanted = json.loads(line)
         result = run_one(kernels[wanted["name"]], hardware=wanted["hardware"])
-        answers.write(json.dumps(result.document()) + "\n")
-        answers.flush()
+        try:
+            answers.write(json.dumps(result.document()) + "\n")
+            answers.flush()
+        except BrokenPipeError:
+            return
 
 
 def _leave(signum: int, frame: object) -> None:
