@@ -81,10 +81,17 @@ def pattern_of(wrong: torch.Tensor, axes: tuple[str, ...], lengths: Lengths | No
     if count == total:
         return Pattern("all_wrong", "every element" if total > 1 else "the only element")
     limited = [touched for touched in _touched(wrong, axes) if len(touched.indices) < touched.size]
-    by_length = _length_words(limited, lengths)
-    places = [by_length if by_length and lengths and touched.name == lengths.axis else _place(touched)
-              for touched in limited]
-    share = f"{count} of {total} elements"
+    counted = next((touched for touched in limited if lengths and touched.name == lengths.axis), None)
+    share, places, by_length = f"{count} of {total} elements", [], None
+    if counted is not None and lengths is not None:
+        by_length = _length_words(counted, lengths)
+        if by_length is None and _all_but_empty(counted, lengths):
+            limited.remove(counted)
+            by_all = f"in every {counted.word} that is not empty"
+            if not limited and count == len(counted.indices) * (total // counted.size):
+                return Pattern("all_wrong", f"{share}, {by_all}")
+            places.append(by_all)
+    places += [by_length if by_length and touched is counted else _place(touched) for touched in limited]
     text = f"{share}, {' and '.join(places)}" if places else f"{share}, scattered over all axes"
     return Pattern("length_wrong" if by_length else _code(limited), text)
 
@@ -116,16 +123,25 @@ def _is_tail(touched: _Touched) -> bool:
     return touched.indices[0] > 0 and touched.consecutive and touched.indices[-1] == touched.size - 1
 
 
-def _length_words(limited: list[_Touched], lengths: Lengths | None) -> str | None:
-    """Words where one length parts wrong from right; with fewer than three lengths anything would seem to."""
-    axis = next((touched for touched in limited if lengths and touched.name == lengths.axis), None)
-    if lengths is None or axis is None or len(lengths.values) != axis.size:
+def _parted(axis: _Touched, lengths: Lengths) -> tuple[list[int], list[int]]:
+    """Lengths where something is wrong, and where everything is right."""
+    values, inside = lengths.values.tolist(), set(axis.indices)
+    if len(values) != axis.size:
+        return [], []
+    return [values[index] for index in axis.indices], [v for index, v in enumerate(values) if index not in inside]
+
+
+def _all_but_empty(axis: _Touched, lengths: Lengths) -> bool:
+    """Whether only those with nothing in use are right, which says nothing about lengths."""
+    return set(_parted(axis, lengths)[1]) == {0}
+
+
+def _length_words(axis: _Touched, lengths: Lengths) -> str | None:
+    """Words where one length parts wrong from right. With fewer than two right lengths besides none at all, anything
+    would seem to be parted."""
+    wrong, right = _parted(axis, lengths)
+    if len({value for value in right if value > 0}) < 2:
         return None
-    values = lengths.values.tolist()
-    if len(set(values)) < 3:
-        return None
-    wrong = [values[index] for index in axis.indices]
-    right = [value for index, value in enumerate(values) if index not in set(axis.indices)]
     unit = AXIS.get(lengths.counted, lengths.counted)
     some = f"{len(wrong)} of {axis.size} {axis.word}s"
     if min(wrong) > max(right):

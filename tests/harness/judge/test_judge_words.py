@@ -56,9 +56,9 @@ def test_any_block_of_columns_is_a_tile_of_its_own_size(tile: int, blocks: int, 
     assert f"in whole blocks of {tile}" in pattern.words
 
 
-@given(st.lists(st.integers(0, 500), min_size=3, max_size=9, unique=True), st.data())
+@given(st.lists(st.integers(1, 500), min_size=4, max_size=9, unique=True), st.data())
 def test_a_length_that_parts_wrong_from_right_is_named(lengths: list[int], data: st.DataObject) -> None:
-    edge = data.draw(st.sampled_from(sorted(lengths)[1:]))
+    edge = data.draw(st.sampled_from(sorted(lengths)[2:-1]))
     longer = data.draw(st.booleans())
     chosen = [index for index, value in enumerate(lengths) if (value >= edge) is longer]
     pattern = pattern_of(
@@ -76,6 +76,17 @@ def test_lengths_that_part_nothing_leave_the_other_words() -> None:
     assert pattern_of(mask((4, 2, 4), slice(None), 1), DECODE, lengths).code == "head_wrong"
     two = Lengths("batch", "max_seq", torch.tensor([5, 9, 9, 9]))
     assert pattern_of(mask((4, 2, 4), 0), DECODE, two).code == "row_wrong"
+
+
+def test_empty_sequences_say_nothing_about_lengths() -> None:
+    lengths = Lengths("batch", "max_seq", torch.tensor([0, 61, 1, 60, 0]))
+    every = pattern_of(mask((5, 2, 4), [1, 2, 3]), DECODE, lengths)
+    assert (every.code, "in every sequence that is not empty" in every.words) == ("all_wrong", True)
+    head = pattern_of(mask((5, 2, 4), [1, 2, 3], 1), DECODE, lengths)
+    assert head.code == "head_wrong"
+    assert "in every sequence that is not empty and only in query head 1 of 2 (the last)" in head.words
+    empty = pattern_of(mask((5, 2, 4), [0, 4]), DECODE, lengths)
+    assert (empty.code, "only in sequences of at most 0 positions" in empty.words) == ("length_wrong", True)
 
 
 @pytest.mark.parametrize(("dtype", "largest"), [(torch.float16, 65504.0), (torch.float32, 3.4028234663852886e38)])
