@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from apps.bridge import api
 from apps.campaigns import goal_form, services
+from apps.campaigns.jobs.devices import is_dry
 from apps.campaigns.models import Campaign
 from apps.campaigns.screens.facts import fact_rows
 from apps.campaigns.selectors import campaign_for
@@ -125,6 +126,7 @@ def context(request: SignedIn, team: Team | None) -> dict[str, Any]:
             for one in goal_form.tunables_of(facts, form.values["backend"])
         ],
         "optional_prohibitions": goal_form.OPTIONAL_PROHIBITIONS,
+        "dry": is_dry(form.values["hardware"], form.values["backend"]),
         "device": fact_rows(hardware.facts) if hardware else [],
         "lines": goal_form.as_toml(form.document),
         "bad_keys": set(form.errors),
