@@ -91,7 +91,8 @@ class Session:
             if libraries:  # behind all answers, which they need
                 self._libraries |= {id(problem): pool.submit(self._library, problem) for problem in problems}
             cast(PlanReplayer, self.worker).prepare(calls)
-            wait([*(future for _, future in self._answers.values()), *self._libraries.values()])
+            wait([future for _, future in self._answers.values()])
+            wait(self._libraries.values())
 
     def answer(self, problem: Problem) -> Answers:
         """The oracle's answer. Raises ``Refused`` with ``invalid_reference`` when the reference fails."""

@@ -83,7 +83,7 @@ def test_a_plan_is_recorded_once_per_sizes_and_attributes(monkeypatch) -> None:
 
 
 def test_announced_calls_need_nothing_more_when_they_come(monkeypatch) -> None:
-    worker, host, planners = opened(monkeypatch)
+    worker, _, planners = opened(monkeypatch)
     worker.load("source")
     worker.prepare([Announced({"rows": rows, "cols": 40}, ATTRIBUTES, "bfloat16") for rows in range(1, 12)])
     assert sum(planner.asked for planner in planners.opened) == 11

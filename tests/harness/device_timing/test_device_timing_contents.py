@@ -100,7 +100,7 @@ def test_bits_are_compared_not_values():
 @pytest.mark.parametrize("operator", ["rms_norm", "softmax", "decode_attention"])
 def test_correctness_and_clock_share_first_contents_and_no_sample_holds_them(operator, factors, monkeypatch):
     spec = get(operator)
-    run, host, _ = device_run(monkeypatch, spec)
+    run, _, _ = device_run(monkeypatch, spec)
     assert judged(run) == (Outcome.PASSED, None)
     (point,) = planned_shapes(run)
     base = run.bases[point.label]

@@ -21,7 +21,7 @@ whole for the slope. Every cold sample is flushed besides."""
 MEMORY_SHARE = 0.25
 BATCH_US, MOST_BATCH = 100.0, 16
 """A sample is a batch of calls that takes about 100 us, each on a slot of its own: events around one call contain about
-2.5 us of launch latency (measured on an H200: 23.1 us where back-to-back calls take 20.3), which would draw the ratio of
+2.5 us of launch latency (measured on an H200: 23.1 us where calls back to back take 20.3), which draws the ratio of
 two short kernels towards 1. Calls of 100 us and more are timed one by one."""
 MOST_WINDOWS = 8
 """Different stretches of the ring that one round uses: each costs a graph per side. Contents are new every time."""
