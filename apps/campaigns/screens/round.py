@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
+from apps.campaigns.canary.selectors import drift_windows, in_doubt
 from apps.campaigns.choices import CAMPAIGN_ENDED, JobState
 from apps.campaigns.models import Campaign, Job, Round
 from apps.campaigns.screens.rounds import claim_of
@@ -43,6 +44,9 @@ def round_context(request: HttpRequest, campaign: Campaign, one: Round) -> dict[
         "campaign": campaign,
         "round": one,
         "sheet": sheet,
+        "drifted": bool(sheet and sheet.shapes) and in_doubt(
+            drift_windows(campaign.slot.hardware.name), one.verdict.created_at if one.verdict else None
+        ),
         "stepper": stepper_of(one, job, ended=campaign.state in CAMPAIGN_ENDED),
         "diff": diff,
         "findings": findings_of(one.verdict.document if one.verdict else None),

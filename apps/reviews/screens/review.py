@@ -8,6 +8,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from apps.bridge import api
+from apps.campaigns.canary.selectors import drift_windows, in_doubt
 from apps.campaigns.models import Job, Round
 from apps.campaigns.screens.round import findings_of, text_of
 from apps.campaigns.screens.stepper import job_steps
@@ -41,6 +42,7 @@ TITLES = {
     "regressions": "Slower shapes",
     "suspicious": "Suspicious win",
     "selftest": "Evaluator trusted",
+    "drift": "Device steady",
     "triggers": "Database guards",
     "verification": "Verified once more",
 }
@@ -89,6 +91,7 @@ def review_context(request: HttpRequest, review: ReviewRequest, attempt: Attempt
         "slot": review.slot,
         "verdict": review.verdict,
         "sheet": sheet,
+        "drifted": in_doubt(drift_windows(review.slot.hardware.name), review.verdict.created_at),
         "findings": findings,
         "tier": policies.effective_tier(review),
         "needed": policies.required_approvals(review.team, policies.effective_tier(review)),

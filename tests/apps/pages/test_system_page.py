@@ -68,6 +68,8 @@ def test_the_page_shows_readings_drift_and_what_to_do(
     home = client.get("/").content.decode()
     assert "Promotions wait" in home and "drifts: so and so" in home
     assert client.get("/ready/").json()["promotions_blocked"][-1].endswith("so and so.")
+    part = client.get("/system/?part=canary").content.decode()
+    assert part.strip().startswith("<section") and "drifts: so and so" in part
     assert "70% of the fastest seen" in text.replace("\u202f", "")
 
 

@@ -15,6 +15,9 @@ from apps.campaigns.canary.models import CanaryBase, CanaryDrift
 from apps.campaigns.jobs.services import job_complete, job_enqueue, job_lease
 from apps.kernels.models import Verdict
 from apps.kernels.services import baseline_kernel
+from apps.reviews.gate import requirements
+from apps.reviews.models import ReviewRequest
+from apps.reviews.screens.review import TITLES
 
 SignIn = Callable[..., Client]
 
@@ -97,7 +100,9 @@ def test_words_of_a_candidate_are_shown_and_not_run(world: World, sign_in: SignI
 
 def test_figures_of_a_drift_are_marked_on_page_plot_and_board(world: World, sign_in: SignIn) -> None:
     verdict, client = passed(world), sign_in(world.vic)
-    addresses = [f"/verdicts/{verdict.pk}/", f"/campaigns/{world.campaign.pk}/", "/leaderboards/rms_norm/"]
+    pages = [f"/reviews/{ReviewRequest.objects.get().pk}/", f"/campaigns/{world.campaign.pk}/rounds/4/"]
+    plots = [f"/campaigns/{world.campaign.pk}/", "/leaderboards/rms_norm/"]
+    addresses = [f"/verdicts/{verdict.pk}/", *pages, *plots]
     for address in addresses:
         assert "device drifted" not in client.get(address).content.decode()
     operator = world.campaign.slot.operator
@@ -110,7 +115,7 @@ def test_figures_of_a_drift_are_marked_on_page_plot_and_board(world: World, sign
     for address in addresses:
         text = client.get(address).content.decode()
         assert "device drifted" in text, address
-        assert "verdicts" in address or "--stale-bg" in text
+        assert address not in plots or "--stale-bg" in text
 
 
 def test_a_canarys_reading_belongs_to_nobody_and_is_seen_by_everybody(world: World, sign_in: SignIn) -> None:
@@ -127,3 +132,7 @@ def test_a_canarys_reading_belongs_to_nobody_and_is_seen_by_everybody(world: Wor
     for person in (world.stranger, world.vic):
         assert sign_in(person).get(f"/verdicts/{verdict.pk}/").status_code == 200
     assert sign_in(None).get(f"/verdicts/{verdict.pk}/").status_code == 302
+
+
+def test_every_requirement_of_the_gate_has_a_title(request_row: ReviewRequest) -> None:
+    assert {line.code for line in requirements(request_row)} == set(TITLES)
