@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,11 @@ def parent(pid: int) -> int:
 
 
 def family(opener, before: frozenset[int]) -> tuple[int, int]:
-    """Keeper and candidate of the worker opened since ``before``."""
-    new = below(opener.server_pid) - before
+    """Keeper and candidate of the worker opened since ``before``; who stood between them and the server ends soon."""
+    deadline = time.monotonic() + 30
+    while len(new := below(opener.server_pid) - before) != 2:
+        assert time.monotonic() < deadline, new
+        os.sched_yield()
     candidate = next(pid for pid in new if parent(pid) in new)
     return parent(candidate), candidate
 
@@ -74,11 +78,3 @@ def test_a_candidate_killed_from_outside_is_seen_at_once(opener):
         worker.close()
     (error,) = ends
     assert isinstance(error, CandidateFault) and error.fault.code == "memory_limit"  # as when memory runs out
-
-
-def test_closing_from_another_thread_ends_everything(opener):
-    with nothing_left(opener.server_pid):
-        worker, _, _, thread, ends = begun(opener, STUBBORN)
-        worker.close()
-        thread.join(30)
-    assert len(ends) == 1

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.evaluation.sandbox.client import PREFIX
+from harness.evaluation.sandbox.users import FIRST, PER_SERVER, SERVERS
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,15 @@ def below(ancestor: int) -> frozenset[int]:
         found = grown
 
 
-def _strangers() -> frozenset[int]:
-    """Processes of users that only candidates have."""
-    from harness.evaluation.sandbox.users import FIRST, PER_SERVER, SERVERS
-
+def _strangers(server: int) -> frozenset[int]:
+    """Processes of users that only candidates of ``server`` have, whoever adopted them."""
+    first = FIRST + server % SERVERS * PER_SERVER
     found = set()
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
             with contextlib.suppress(OSError):
-                if FIRST <= path.stat().st_uid < FIRST + PER_SERVER * SERVERS:
+                user = int((path / "status").read_text().partition("\nUid:")[2].split()[0])
+                if first <= user < first + PER_SERVER:
                     found.add(int(path.name))
     return frozenset(found)
 
@@ -79,7 +80,7 @@ def trace(server: int) -> Trace:
     own = f"{PREFIX}{os.getpid()}-*"
     tables = [Path("/proc/sysvipc", name) for name in ("shm", "sem", "msg")]
     return Trace(
-        processes=below(server) | {pid for pid in _strangers() if pid in below(os.getpid())},
+        processes=below(server) | _strangers(server),
         folders=_names(temporary, own) | _names(temporary, f"{own}/candidate-*") | _names(temporary, "*attack*"),
         shared=_names("/dev/shm", "*attack*"),
         memory=tuple(table.read_text() for table in tables if table.exists()),
@@ -97,7 +98,7 @@ def nothing_left(server: int) -> Iterator[None]:
     deadline = time.monotonic() + PATIENCE_S
     while (more := _added(before, trace(server))) and time.monotonic() < deadline:
         os.sched_yield()
-    assert not more
+    assert not more, more
 
 
 def _added(before: Trace, after: Trace) -> dict[str, object]:

@@ -59,18 +59,18 @@ def ended_seconds(pids: Iterable[int]) -> float:
 def descendants() -> set[int]:
     """Every living or dead descendant of this process, by the kernel's lists of children where it keeps them: cheap
     however many processes the machine runs."""
+    if not os.path.exists(f"{PROC}/self/task/{os.getpid()}/children"):  # noqa: PTH110
+        return set(members())
     found: set[int] = set()
     waiting = [os.getpid()]
-    try:
-        while waiting:
-            pid = waiting.pop()
+    while waiting:
+        pid = waiting.pop()
+        with contextlib.suppress(OSError):  # it ended meanwhile, which the kernel says in several ways
             for thread in os.listdir(f"{PROC}/{pid}/task"):  # noqa: PTH208
                 with open(f"{PROC}/{pid}/task/{thread}/children", "rb") as file:  # noqa: PTH123
                     new = {int(word) for word in file.read().split()} - found
                 found |= new
                 waiting += new
-    except FileNotFoundError:  # no such lists, or one ended meanwhile
-        return set(members())
     return found
 
 
