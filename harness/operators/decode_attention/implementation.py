@@ -77,22 +77,22 @@ def magnitude(inputs: Tensors, attributes: Attributes) -> dict[str, tuple[torch.
     far below the largest one, in the sum of probabilities and in P.V."""
     q, k, v, valid = _opened(inputs, torch.float64)
     shares = _shares(q, k, valid, attributes["scale"])
-    totals = shares @ v.abs()
+    sizes = v.abs()
+    totals = shares @ sizes
     products = (q.abs() @ k.abs().mT * abs(attributes["scale"])).amax(-1, keepdim=True)
-    lost = serial_loss(shares) + _lost_values(shares, v, valid, totals)
+    lost = serial_loss(shares) + _lost_values(shares, sizes, valid, totals)
     conditioning = products * max(1.0, q.shape[-1] ** 0.5 / 2) + lost / 4.0
     return {"out": (totals.flatten(1, 2), conditioning.flatten(1, 2))}
 
 
-def _lost_values(shares: torch.Tensor, v: torch.Tensor, valid: torch.Tensor, totals: torch.Tensor) -> torch.Tensor:
+def _lost_values(shares: torch.Tensor, sizes: torch.Tensor, valid: torch.Tensor, totals: torch.Tensor) -> torch.Tensor:
     """Roundings that a serial sum of p |v| can lose, [b, g, r, d]; 0 where no probability is small enough to matter.
-    ``totals`` [b, g, r, d] are these sums."""
+    ``sizes`` are |v|, ``totals`` [b, g, r, d] these sums."""
     lost = torch.zeros_like(totals)
     some = ((shares < SMALL_SHARE) & valid).any(-1)
     if not bool(some.any()):
         return lost
-    sizes = v.abs()
-    if v.shape[-2] * v.shape[-1] < LONG:
+    if sizes.shape[-2] * sizes.shape[-1] < LONG:
         items, heads, _ = torch.nonzero(some, as_tuple=True)
         lost[some] = serial_loss(shares[some][:, None, :] * sizes[items, heads].mT).squeeze(-1)
         return lost
