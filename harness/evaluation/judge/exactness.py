@@ -19,6 +19,7 @@ from harness.evaluation.judge.trials import (
     Trial,
     dims_of,
     draw_for,
+    dtypes_of,
     usual_attributes,
     usual_dims,
     usual_dtype,
@@ -29,14 +30,18 @@ from harness.operators.implementation import ExactProbe, Relation, load_implemen
 
 
 def exact_problems(run: Run, session: Session) -> Iterator[Trial]:
-    """The operator's exact probes; none where the goal has a tolerance of its own, which they are stricter than."""
+    """The operator's exact probes, in every dtype that its cases have: what narrows operands to the workload's dtype
+    does nothing wrong there, and shows in a wider one. None where the goal has a tolerance of its own, which they are
+    stricter than."""
     if run.request.goal.limits.tolerance is not None:
         return
-    dims, dtype = usual_dims(run), usual_dtype(run)
-    for probe in load_implementation(run.spec).exact_probes(dims, dtype_of(dtype), draw_for(run, "exact")):
-        name = f"probe: {probe.name}"
-        problem = Problem(name, dims_of(run.spec, probe.inputs, dims), probe.inputs, probe.attributes, dtype)
-        yield Trial(problem, partial(_exact, run, name, probe), judged=False)
+    dims, usual = usual_dims(run), usual_dtype(run)
+    for dtype in (usual, *(name for name in dtypes_of(run) if name != usual)):
+        draw = draw_for(run, "exact", dtype)
+        for probe in load_implementation(run.spec).exact_probes(dims, dtype_of(dtype), draw):
+            name = f"probe: {probe.name}" + (f" ({dtype})" if dtype != usual else "")
+            problem = Problem(name, dims_of(run.spec, probe.inputs, dims), probe.inputs, probe.attributes, dtype)
+            yield Trial(problem, partial(_exact, run, name, probe), judged=False)
 
 
 def relations(run: Run, session: Session) -> Iterator[Trial]:

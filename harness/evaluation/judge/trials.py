@@ -84,6 +84,12 @@ def usual_dtype(run: Run) -> str:
     return dtype_for(smoke_case(run), run.workload, Backend(run.request.backend))
 
 
+def dtypes_of(run: Run) -> tuple[str, ...]:
+    """Every dtype of the operator's cases where this candidate runs, once."""
+    backend = Backend(run.request.backend)
+    return tuple(dict.fromkeys(dtype_for(case, run.workload, backend) for case in cases_for(run.spec, run.place)))
+
+
 def draw_for(run: Run, *labels: object) -> torch.Generator:
     """A generator for one purpose, from the secret seed."""
     if run.seed is None:

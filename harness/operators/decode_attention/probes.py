@@ -91,7 +91,7 @@ def _twice(inputs: Tensors) -> Tensors:
 
 def exact_probes(dims: Dims, dtype: torch.dtype, generator: torch.Generator) -> list[ExactProbe]:
     """Problems whose scores, probabilities and weighted sums are all exact."""
-    probes = [_one_key(dims, dtype, generator)]
+    probes = [_one_key(dims, dtype, generator), _close_keys(dims, dtype, generator)]
     if dims["dim"] >= 2:
         probes.append(_close_scores(dims, dtype, generator))
     if dims["max_seq"] >= 4:
@@ -154,6 +154,32 @@ def _close_scores(dims: Dims, dtype: torch.dtype, generator: torch.Generator) ->
     keys = (k * sign[:, None] * 2.0**7).to(dtype)
     inputs = {"q": q.to(dtype), "k_cache": keys, "v_cache": v, "seq_lens": _full(dims)}
     return ExactProbe("scores two units apart", inputs, {"scale": 512.0}, {"out": _picked(dims, v, chosen)})
+
+
+def _close_keys(dims: Dims, dtype: torch.dtype, generator: torch.Generator) -> ExactProbe:
+    """The same with the width in the keys: odd integers of the dtype's full width under q of 1 and -1.
+
+    A runner-up differs from the best key at one place, by the two units around a multiple of 16, which every narrower
+    format rounds to that multiple; all other keys score lower still.
+    """
+    batch, max_seq, kv_heads, dim = _cache_shape(dims)
+    best = odd_integers((batch, kv_heads, dim), dtype, generator)
+    place = int(torch.randint(0, dim, (), generator=generator))
+    best[..., place] = (best[..., place] // 16).clamp_min(9) * 16 + 1
+    sign = signs((batch, kv_heads, dim), generator).double()
+    chosen = torch.randint(0, max_seq, (batch, kv_heads), generator=generator)
+    lower = torch.randint(0, 3, (batch, max_seq, kv_heads, dim), generator=generator).double()
+    lower[..., place] += 2
+    rivals = torch.rand(batch, max_seq, kv_heads, generator=generator) < 0.5
+    beside = torch.zeros(dim, dtype=torch.float64)
+    beside[place] = 1
+    k = best[:, None] - 2 * torch.where(rivals[..., None], beside, lower)
+    items, heads = torch.arange(batch)[:, None], torch.arange(kv_heads)[None, :]
+    k[items, chosen, heads] = best
+    q = sign.repeat_interleave(dims["q_heads"] // kv_heads, dim=1)
+    v = normal((batch, max_seq, kv_heads, dim), generator).to(dtype)
+    inputs = {"q": q.to(dtype), "k_cache": (k * sign[:, None]).to(dtype), "v_cache": v, "seq_lens": _full(dims)}
+    return ExactProbe("keys two units apart", inputs, {"scale": 256.0}, {"out": _picked(dims, v, chosen)})
 
 
 def _mean_of_values(dims: Dims, dtype: torch.dtype, generator: torch.Generator) -> ExactProbe:
