@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +13,13 @@ from harness.backends.triton.device import opener, plans
 from harness.backends.triton.device.opener import workers_of
 from harness.domain.vocabulary import Backend
 from harness.evaluation.run import Run
+from harness.hardware import exclusive
 from harness.operators.base import OperatorSpec, ShapePoint
 from tests.harness.device.fakes import Behaviour, FakeHost, FakePlanners, binaries_without_compiler, honest
 from tests.harness.judge.evaluations import make_run
 
+LOCKS = tempfile.TemporaryDirectory(prefix="kernelopt-locks-")
+"""Locks of this process's fake devices: another test run on this machine must not wait for them."""
 SMALL = {
     "rms_norm": {"rows": 3000, "cols": 96},
     "softmax": {"rows": 3000, "cols": 96},
@@ -27,6 +32,7 @@ def device_run(
     planner: dict[str, Any] | None = None, device: dict[str, Any] | None = None,
 ) -> tuple[Run, FakeHost, FakePlanners]:
     """A run of the baseline on a fake H200, with one small measured shape; its host and its sandboxes."""
+    monkeypatch.setattr(exclusive, "lock_path", lambda device: Path(LOCKS.name, f"{device}.lock"))
     monkeypatch.setattr(plans, "binaries_of", binaries_without_compiler)
     monkeypatch.setattr(opener, "derive", lambda run, plans: None)
     run = make_run(spec, Backend.TRITON, spec.baseline(Backend.TRITON), None)
