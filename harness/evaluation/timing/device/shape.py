@@ -26,6 +26,8 @@ two short kernels towards 1. Calls of 100 us and more are timed one by one."""
 MOST_WINDOWS = 8
 """Different stretches of the ring that one round uses: each costs a graph per side. Contents are new every time."""
 HOT_SWEEPS = 2
+"""Samples of a round that find their inputs in the caches, as far as they fit: the launcher has just read them with a
+kernel of its own, for the side itself must not have met these contents."""
 KEPT_SWEEPS = 3
 KEPT_ELEMENTS = 16_384
 """Elements of an output, about, that are kept of a verified sample; a block of whole rows."""
