@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import tempfile
 import time
 from collections.abc import Iterator
@@ -30,34 +31,35 @@ class Trace:
     threads: int
 
 
-def below(ancestor: int) -> frozenset[int]:
+def _living() -> dict[int, tuple[int, int]]:
+    """Parent and user of every living process."""
+    found: dict[int, tuple[int, int]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - many times a second
+        if name.isdigit():
+            with contextlib.suppress(OSError, IndexError), open(f"/proc/{name}/status", "rb") as file:  # noqa: PTH123
+                text = file.read()
+                if text.partition(b"State:")[2].split()[0] not in (b"Z", b"X"):
+                    found[int(name)] = (int(text.partition(b"PPid:")[2].split()[0]),
+                                        int(text.partition(b"\nUid:")[2].split()[0]))
+    return found
+
+
+def below(ancestor: int, living: dict[int, tuple[int, int]] | None = None) -> frozenset[int]:
     """Every living process below ``ancestor``."""
-    parents: dict[int, int] = {}
-    for path in Path("/proc").iterdir():
-        if path.name.isdigit():
-            with contextlib.suppress(OSError):
-                words = (path / "stat").read_bytes().rpartition(b")")[2].split()
-                if words[0] not in (b"Z", b"X"):
-                    parents[int(path.name)] = int(words[1])
+    known = _living() if living is None else living
     found: set[int] = {ancestor}
     while True:
-        grown = found | {pid for pid, parent in parents.items() if parent in found}
+        grown = found | {pid for pid, (parent, _) in known.items() if parent in found}
         if grown == found:
             return frozenset(found - {ancestor})
         found = grown
 
 
-def _strangers(server: int) -> frozenset[int]:
-    """Processes of users that only candidates of ``server`` have, whoever adopted them."""
-    first = FIRST + server % SERVERS * PER_SERVER
-    found = set()
-    for path in Path("/proc").iterdir():
-        if path.name.isdigit():
-            with contextlib.suppress(OSError):
-                user = int((path / "status").read_text().partition("\nUid:")[2].split()[0])
-                if first <= user < first + PER_SERVER:
-                    found.add(int(path.name))
-    return frozenset(found)
+def _processes(server: int) -> frozenset[int]:
+    """Processes below ``server``, and those of users that only its candidates have, whoever adopted them."""
+    living, first = _living(), FIRST + server % SERVERS * PER_SERVER
+    strangers = {pid for pid, (_, user) in living.items() if first <= user < first + PER_SERVER}
+    return below(server, living) | strangers
 
 
 def _names(folder: str, pattern: str) -> frozenset[str]:
@@ -80,7 +82,7 @@ def trace(server: int) -> Trace:
     own = f"{PREFIX}{os.getpid()}-*"
     tables = [Path("/proc/sysvipc", name) for name in ("shm", "sem", "msg")]
     return Trace(
-        processes=below(server) | _strangers(server),
+        processes=_processes(server),
         folders=_names(temporary, own) | _names(temporary, f"{own}/candidate-*") | _names(temporary, "*attack*"),
         shared=_names("/dev/shm", "*attack*"),
         memory=tuple(table.read_text() for table in tables if table.exists()),
@@ -97,7 +99,7 @@ def nothing_left(server: int) -> Iterator[None]:
     yield
     deadline = time.monotonic() + PATIENCE_S
     while (more := _added(before, trace(server))) and time.monotonic() < deadline:
-        os.sched_yield()
+        select.select([], [], [], 0.005)  # the processes need the core to end
     assert not more, more
 
 

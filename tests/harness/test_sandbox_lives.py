@@ -93,4 +93,5 @@ def test_two_at_once_do_not_disturb_each_other(settings, name):
 
 
 def test_all_that_bad_candidates_do_is_tried_at_the_levels_that_may_promote():
-    assert all(set(life.ends) >= {"3", "2"} for life in LIVES)
+    assert all("3" in life.ends for life in LIVES)
+    assert sum("2" in life.ends for life in LIVES) >= 20

@@ -49,6 +49,11 @@ def _strict(name: str, does: str, body: str, *ends: End, **more: Any) -> Life:
     return Life(name, does, START + body + "\n" + HONEST, dict.fromkeys(STRICT, ends), **more)
 
 
+def _once(name: str, does: str, body: str, *ends: End, **more: Any) -> Life:
+    """An end that has nothing to do with which walls stand: tried at level 3 only."""
+    return Life(name, does, START + body + "\n" + HONEST, {"3": ends}, **more)
+
+
 def _forks(name: str, does: str, body: str, strict: tuple[End, ...], namespaces: tuple[End, ...],
            tree: tuple[End, ...] | None = None, **more: Any) -> Life:
     ends: dict[str, tuple[End, ...]] = {**dict.fromkeys(STRICT, strict), "3 without seccomp": namespaces}
@@ -80,8 +85,11 @@ try:
 except PermissionError:
     pass
 """, (None,), (None,), (None,)),
-    _forks("fork_bomb", "forks without end, in every process", "while True: os.fork()", (RAISED,),
-           (RAISED, PROCESSES, MEMORY, LATE, ("reward_hack", "forged_answer")), deadline_s=5.0),
+    _forks("fork_bomb", "forks without end, in every process", """
+while True:
+    try: os.fork()
+    except BlockingIOError: time.sleep(0.1)
+""", (RAISED,), (PROCESSES, MEMORY, LATE), deadline_s=3.0),
     _forks("many_processes", "starts hundreds of processes that wait", """
 for _ in range(400):
     if os.fork() == 0:
@@ -111,7 +119,7 @@ SPACE = (
 kept = []
 while True: kept.append(np.ones(1 << 20))
 """, MEMORY, data_bytes=512 << 20),
-    _strict("stubborn_hoard", "takes memory and ignores that it gets no more", """
+    _once("stubborn_hoard", "takes memory and ignores that it gets no more", """
 kept = []
 while True:
     try: kept.append(np.ones(1 << 20))
@@ -152,7 +160,7 @@ while True:
     held.append(file)
     time.sleep(0.001)
 """, {"3": (RAISED,), "2": (DISK,)}),
-    _strict("pipes_without_end", "opens pipes without end", """
+    _once("pipes_without_end", "opens pipes without end", """
 held = []
 while True: held.append(os.pipe())
 """, RAISED),
@@ -161,51 +169,51 @@ while True: held.append(os.pipe())
 ENDINGS = (
     _strict("sleeps", "sleeps for ever", "time.sleep(10**6)", LATE, deadline_s=1.0),
     _strict("stops_itself", "stops itself", "os.kill(os.getpid(), signal.SIGSTOP)", LATE, deadline_s=1.0),
-    _strict("spins", "spins in a thread and in the main one", """
+    _once("spins", "spins in a thread and in the main one", """
 threading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()
 while True: pass
 """, LATE, deadline_s=1.0),
     _strict("exits", "ends its process with status 0", "os._exit(0)", EARLY),
-    _strict("exits_from_thread", "ends its process from a thread", """
+    _once("exits_from_thread", "ends its process from a thread", """
 threading.Thread(target=os._exit, args=(0,)).start()
 time.sleep(60)
 """, EARLY),
-    _strict("exits_politely", "raises SystemExit behind a handler for exit", """
+    _once("exits_politely", "raises SystemExit behind a handler for exit", """
 import atexit
 atexit.register(print, "PASSED")
 raise SystemExit(0)
 """, EARLY),
-    _strict("exit_by_number", "exits by the bare system call",
+    _once("exit_by_number", "exits by the bare system call",
             "ctypes.CDLL(None).syscall(231 if os.uname().machine == 'x86_64' else 94, 0)", EARLY),
     _strict("segfaults", "reads from nowhere", "ctypes.string_at(8)", CRASHED),
-    _strict("segfaults_on", "ignores that it reads from nowhere", """
+    _once("segfaults_on", "ignores that it reads from nowhere", """
 signal.signal(signal.SIGSEGV, signal.SIG_IGN)
 ctypes.string_at(8)
 """, CRASHED),
-    _strict("segfaults_for_ever", "handles the fault and goes back to it", """
+    _once("segfaults_for_ever", "handles the fault and goes back to it", """
 signal.signal(signal.SIGSEGV, lambda *_: None)
 ctypes.string_at(8)
 """, LATE, CRASHED, deadline_s=1.0),
-    _strict("aborts", "aborts", "os.abort()", CRASHED),
-    _strict("alarm", "is ended by its own timer", "signal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(60)",
+    _once("aborts", "aborts", "os.abort()", CRASHED),
+    _once("alarm", "is ended by its own timer", "signal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(60)",
             CRASHED),
-    _strict("alarms_raise", "raises from a timer, over and over", """
+    _once("alarms_raise", "raises from a timer, over and over", """
 def late(*_): raise RuntimeError("now")
 signal.signal(signal.SIGALRM, late)
 signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
 time.sleep(60)
 """, RAISED, EARLY, CRASHED, ("reward_hack", "forged_answer")),
-    _strict("kills_itself", "kills itself as the system would", "os.kill(os.getpid(), signal.SIGKILL)", MEMORY),
+    _once("kills_itself", "kills itself as the system would", "os.kill(os.getpid(), signal.SIGKILL)", MEMORY),
     _strict("kills_group", "kills its process group", "os.kill(0, signal.SIGKILL)\ntime.sleep(600)", RAISED),
-    _strict("old_calls", "makes system calls by the 32-bit entry", """
+    _once("old_calls", "makes system calls by the 32-bit entry", """
 import mmap
 if os.uname().machine != "x86_64": os.abort()
 page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 7)
 page.write(bytes.fromhex("b814000000cd80c3"))
 ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))()
 """, CRASHED),
-    _strict("recurses", "recurses without end", "sys.setrecursionlimit(10**9)\ndef f(): f()\nf()", RAISED,
-            MEMORY, CRASHED, LATE, deadline_s=3.0, data_bytes=512 << 20),
+    _once("recurses", "recurses without end", "sys.setrecursionlimit(10**9)\ndef f(): f()\nf()", RAISED,
+            MEMORY, CRASHED, LATE, deadline_s=1.0, data_bytes=512 << 20),
 )
 
 TRACES = (

@@ -36,7 +36,7 @@ def rendered() -> str:
         lines.append(f"| `{attempt.name}` | {attempt.group} | {attempt.does} | {attempt.by} | {where} |")
     lines += ["", "| candidate | what it does | what its verdict says (levels 3 and 2) |", "| --- | --- | --- |"]
     for life in LIVES:
-        ends = dict.fromkeys(_worded(end) for name in STRICT for end in life.ends[name])
+        ends = dict.fromkeys(_worded(end) for name in STRICT for end in life.ends.get(name, ()))
         lines.append(f"| `{life.name}` | {life.does} | {' or '.join(ends)} |")
     return "\n".join(lines)
 
