@@ -172,6 +172,47 @@ def test_a_launcher_that_does_not_start_gives_the_device_back(monkeypatch) -> No
     assert not held()
 
 
+def test_a_launcher_starts_in_the_background_without_the_lock(monkeypatch) -> None:
+    run, host, _ = device_run(monkeypatch, NORM)
+    holding = Holding(run)
+    holding.warm()
+    holding.warm()
+    assert not held()
+    device = holding.device()
+    assert held() and host.devices == [device]
+    holding.pause()
+    holding.warm()
+    assert not held() and not device.closed
+    assert holding.device() is device
+    holding.release()
+    assert device.closed and not held()
+    holding.warm()
+    holding.release()  # nobody asked for it in the end
+    assert [one.closed for one in host.devices] == [True, True]
+
+
+def test_what_fails_in_the_background_is_told_to_whoever_needs_the_launcher(monkeypatch) -> None:
+    run, host, _ = device_run(monkeypatch, NORM)
+    answers = [InfrastructureError("no driver")]
+
+    def sometimes() -> Any:
+        if answers:
+            raise answers.pop()
+        return host()
+
+    holding = Holding(run, sometimes)
+    holding.warm()
+    with pytest.raises(InfrastructureError, match="no driver"):
+        holding.device()
+    assert not held()
+    assert holding.device() is host.devices[0]
+    holding.release()
+    answers.append(InfrastructureError("no driver"))
+    holding.warm()
+    holding.release()
+    assert not held()
+
+
 def test_one_kernel_that_does_not_compile_spoils_no_other_call(monkeypatch) -> None:
     planners = FakePlanners()
 
