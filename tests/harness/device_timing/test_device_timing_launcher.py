@@ -71,7 +71,7 @@ def device(monkeypatch):
     fake = FakeCuda(KERNELS, {name: [8, 8, 8] for name in KERNELS})
     original = fake.attempt
     fake.attempt = lambda name, *given: 0 if name == "cuCtxSetLimit" else original(name, *given)
-    fake._cuDeviceGetName = fake._cuDeviceTotalMem_v2 = fake._cuDeviceGetUuid_v2 = lambda *given: 0
+    fake._cuDeviceGetName = fake._cuDeviceGetUuid_v2 = lambda *given: 0
     monkeypatch.setattr(program, "Cuda", lambda index: fake)
     monkeypatch.setattr(shapes, "MOST_SPACER", 4096)  # simulated memory is filled with noise, which takes its time
     monkeypatch.setattr(shapes, "MOST_SLOTS", 20)  # and so do rings of it

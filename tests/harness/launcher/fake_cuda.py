@@ -146,6 +146,9 @@ class FakeCuda:
         del self.memory.ranges[number(address)]
         self.memory.hidden.discard(number(address))
 
+    def _cuDeviceTotalMem_v2(self, total: Any, device: Any) -> None:
+        total._obj.value = 8 << 30
+
     def _cuMemRelease(self, *_: Any) -> None: ...
 
     def _cuMemAddressFree(self, *_: Any) -> None: ...
@@ -237,7 +240,8 @@ def _renew(cuda: FakeCuda, target: int, base: int, factors: int, elements: int, 
 
 def _fingerprint(cuda: FakeCuda, data: int, words: int, total: int) -> None:
     content = cuda.memory.view(data, 16 * words).tobytes()
-    cuda.memory.array(total, "uint64", 1)[0] += np.uint64(hash(content) & (2**62 - 1))
+    ledger = cuda.memory.array(total, "uint64", 1)
+    ledger[0] = (int(ledger[0]) + hash(content)) & (2**64 - 1)
 
 
 def _stamp(cuda: FakeCuda, where: int) -> None:

@@ -251,6 +251,37 @@ def test_an_input_that_one_side_wrote_to_is_restored_for_the_other(launcher: Lau
         assert np.array_equal(got, 2 * files.x)
 
 
+def test_sealed_contents_are_uploaded_once_and_hidden_from_other_rounds(launcher: Launcher, cuda: FakeCuda) -> None:
+    import fcntl
+
+    def sealed(values: np.ndarray) -> int:
+        fd = os.memfd_create("sealed", os.MFD_ALLOW_SEALING)
+        os.write(fd, b"\xee" * BAND + values.tobytes() + b"\xee" * BAND)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+        return fd
+
+    def block(fd: int) -> Any:
+        return launcher.contents.keep(os.dup(fd), BAND, 4 * COUNT)
+
+    one, two = sealed(np.ones(COUNT, np.float32)), sealed(np.full(COUNT, 2, np.float32))
+    first, second = block(one), block(two)
+    assert block(one) is first is not second
+    assert (cuda.memory.array(second.address, "float32", COUNT) == 2).all()
+    launcher.contents.hide_all_but([second])
+    assert first.address in cuda.memory.hidden
+    assert second.address not in cuda.memory.hidden
+    launcher.forget()
+    assert not cuda.memory.ranges
+    os.close(one)
+    os.close(two)
+
+
+def test_contents_that_can_still_change_are_not_kept(launcher: Launcher, files: Files) -> None:
+    fd = os.dup(files.fds[0])
+    assert launcher.contents.keep(fd, BAND, 4 * COUNT) is None
+    os.close(fd)
+
+
 def test_slope_counts_calls_and_the_round_ends(launcher: Launcher, files: Files, cuda: FakeCuda) -> None:
     run_round(launcher, files, "double", [sweep([0], [5], [])])
     assert launcher.answer({"op": "slope", "side": "candidate", "times": 3}, [])["calls"] == 12

@@ -18,6 +18,7 @@ from typing import Any
 
 from harness.backends.triton.launcher.arena import Arena
 from harness.backends.triton.launcher.call import call
+from harness.backends.triton.launcher.contents import Contents
 from harness.backends.triton.launcher.driver import Cuda, CudaError
 from harness.backends.triton.launcher.graphs import Loaded
 from harness.backends.triton.launcher.modules import load_function, parameter_sizes
@@ -33,6 +34,8 @@ L2_BYTES, MULTIPROCESSORS, SHARED_OPTIN, MAJOR, MINOR = 38, 16, 97, 75, 76
 ROOF_BYTES = 2 << 30
 ROOF_SAMPLES = 5
 HEALTH_BLOCKS = 64
+KEPT_SHARE = 8
+"""First contents of rounds may stay in one part of so many of the device's memory."""
 
 
 class Launcher:
@@ -45,6 +48,7 @@ class Launcher:
         self.own = OwnKernels(self.cuda)
         self.cuda.attempt("cuCtxSetLimit", ctypes.c_int(PERSISTING_L2), c_size_t(0))
         self.arena = Arena(self.cuda, plain=exact)
+        self.contents = Contents(self.cuda, plain=exact, most_bytes=self._memory() // KEPT_SHARE)
         self.optin = self.cuda.attribute(SHARED_OPTIN)
         self.l2_bytes = self.cuda.attribute(L2_BYTES)
         self._loaded: dict[int, Loaded] = {}
@@ -52,17 +56,21 @@ class Launcher:
 
     def info(self) -> dict[str, Any]:
         """What ``DeviceInfo`` holds."""
-        name, total, uuid = (c_char * 128)(), c_size_t(), (c_char * 16)()
+        name, uuid = (c_char * 128)(), (c_char * 16)()
         self.cuda("cuDeviceGetName", name, ctypes.c_int(128), ctypes.c_int(self.cuda.device))
-        self.cuda("cuDeviceTotalMem_v2", ctypes.byref(total), ctypes.c_int(self.cuda.device))
         self.cuda("cuDeviceGetUuid_v2", uuid, ctypes.c_int(self.cuda.device))
         version = self.cuda.version
         return {
             "name": name.value.decode(), "driver": f"{version // 1000}.{version % 1000 // 10}",
             "capability": 10 * self.cuda.attribute(MAJOR) + self.cuda.attribute(MINOR),
             "multiprocessors": self.cuda.attribute(MULTIPROCESSORS), "l2_bytes": self.l2_bytes,
-            "memory_bytes": total.value, "shared_optin": self.optin, "uuid": bytes(uuid).hex(),
+            "memory_bytes": self._memory(), "shared_optin": self.optin, "uuid": bytes(uuid).hex(),
         }
+
+    def _memory(self) -> int:
+        total = c_size_t()
+        self.cuda("cuDeviceTotalMem_v2", ctypes.byref(total), ctypes.c_int(self.cuda.device))
+        return total.value
 
     def answer(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """The result of one request. Raises ``PlanRefused`` and ``CudaError``."""
@@ -104,7 +112,8 @@ class Launcher:
     def _run_round(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._end_round()
         sides = {name: self._loaded[number] for name, number in request["sides"].items()}
-        self._round = Round(self.cuda, self.arena, self.own, self.stream, request, sides, fds[:-1], self.l2_bytes)
+        self._round = Round(self.cuda, self.arena, self.contents, self.own, self.stream, request, sides, fds[:-1],
+                            self.l2_bytes)
         answer = self._round.run()
         kept = b"".join(answer.pop("kept"))
         with os.fdopen(fds[-1], "r+b", buffering=0) as file:
@@ -115,6 +124,7 @@ class Launcher:
         """Give back whatever a request that failed has left behind."""
         self._round = None
         self.arena.clear()
+        self.contents.clear()
 
     def _end_round(self) -> None:
         if self._round is not None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from harness.backends.triton.launcher.arena import ALIGN, Arena, Block, rounded
 from harness.backends.triton.launcher.call import check_arrays, poison_blocks, scratch_blocks
+from harness.backends.triton.launcher.contents import Contents
 from harness.backends.triton.launcher.driver import Cuda
 from harness.backends.triton.launcher.graphs import Graph, Loaded, Program
 from harness.backends.triton.launcher.memory import mapped
@@ -43,10 +44,10 @@ class Side:
 class Round:
     """Memory and graphs of one ``RoundRequest``."""
 
-    def __init__(self, cuda: Cuda, arena: Arena, own: OwnKernels, stream: c_void_p, request: dict[str, Any],
-                 sides: dict[str, Loaded], fds: list[int], l2_bytes: int) -> None:
+    def __init__(self, cuda: Cuda, arena: Arena, contents: Contents, own: OwnKernels, stream: c_void_p,
+                 request: dict[str, Any], sides: dict[str, Loaded], fds: list[int], l2_bytes: int) -> None:
         """``fds``: the factor table, then the arrays' memory files."""
-        self._cuda, self._arena, self._own, self._stream = cuda, arena, own, stream
+        self._cuda, self._arena, self._contents, self._own, self._stream = cuda, arena, contents, own, stream
         self._request, self._arrays = request, request["arrays"]
         for loaded in sides.values():
             check_arrays(loaded, self._arrays)
@@ -58,8 +59,7 @@ class Round:
         self._sides = {name: Side(arena, loaded) for name, loaded in sides.items()}
         self._flush = arena.allocate(2 * l2_bytes)
         self._ledger = arena.allocate(8 * LEDGER_WORDS)
-        self._factors = arena.allocate(4 * request["factor_count"])
-        _upload(cuda, self._factors.address, fds[0], 0, 4 * request["factor_count"])
+        self._factors = self._first_contents(fds[0], 0, 4 * request["factor_count"])
         self._bases: dict[str, Block] = {}
         self._constants: dict[int, Block] = {}
         for number, (array, fd) in enumerate(zip(self._arrays, fds[1:], strict=True)):
@@ -67,6 +67,16 @@ class Round:
         self._keep = arena.allocate(max(1, sum(rounded(keep["count"], ALIGN) for sweep in request["sweeps"]
                                                for keep in sweep["keeps"])))
         self._start, self._end = cuda.event(), cuda.event()
+        contents.hide_all_but(self._vault)
+
+    def _first_contents(self, fd: int, offset: int, count: int) -> Block:
+        """A device copy of a part of a memory file: the one of an earlier round, or uploaded now."""
+        block = self._contents.keep(fd, offset, count)
+        if block is None:
+            block = self._arena.allocate(count)
+            with mapped(fd, offset + count) as view:
+                self._cuda.upload(block.address, view + offset, count)
+        return block
 
     def _copies(self, array: dict[str, Any]) -> int:
         """Slots of a ring: one where the contents do not change per call."""
@@ -77,8 +87,7 @@ class Round:
         if array["kind"] == "output":
             os.close(fd)
             return
-        block = self._arena.allocate(_bytes(array))
-        _upload(self._cuda, block.address, fd, array["offset"], _bytes(array))
+        block = self._first_contents(fd, array["offset"], _bytes(array))
         if array["name"] in self._request["renewed"]:
             self._bases[array["name"]] = block
         else:
@@ -255,7 +264,7 @@ class Round:
         return times * len(slots), time.perf_counter() - began
 
     def close(self) -> None:
-        """Give graphs and memory back."""
+        """Give graphs and memory back; first contents stay for the next round."""
         self._cuda.wait(self._stream)
         for side in self._sides.values():
             for graph in side.graphs.values():
@@ -267,11 +276,6 @@ def _bytes(array: dict[str, Any]) -> int:
     """Bytes that the elements of an array span."""
     span = 1 + sum((size - 1) * stride for size, stride in zip(array["shape"], array["strides"], strict=True))
     return span * WIDTHS.get(array["dtype"], 2)
-
-
-def _upload(cuda: Cuda, address: int, fd: int, offset: int, count: int) -> None:
-    with mapped(fd, offset + count) as view:
-        cuda.upload(address, view + offset, count)
 
 
 def _mhz(before: tuple[int, ...], after: tuple[int, ...]) -> float | None:
