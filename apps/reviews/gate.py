@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from apps.bridge import api
-from apps.campaigns.canary.selectors import drift_gap
+from apps.campaigns.canary.selectors import drift_gap, drift_windows, in_doubt
 from apps.campaigns.choices import JobState
 from apps.campaigns.jobs.workers import selftest_gap
 from apps.kernels.models import Kernel, Verdict
@@ -211,8 +211,17 @@ def _selftest(request: ReviewRequest) -> Requirement:
     return Requirement("selftest", NOT_MET if gap else MET, gap or "The evaluator's self-test passed here.")
 
 
+def verified_in_drift(request: ReviewRequest) -> bool:
+    """Whether the verification that is to carry the promotion was measured while the device drifted."""
+    verdict = request.verify_job.verdict if request.verify_job is not None else None
+    return (request.state == RequestState.VERIFYING and verdict is not None
+            and in_doubt(drift_windows(request.slot.hardware.name), verdict.created_at))
+
+
 def _drift(request: ReviewRequest) -> Requirement:
     gap = drift_gap(request.slot.hardware.name)
+    if gap is None and verified_in_drift(request):
+        gap = "The verification was measured while the device drifted; it is measured anew."
     return Requirement("drift", NOT_MET if gap else MET, gap or "The device takes for its frozen baseline what it took "
                                                                 "before, within noise.")
 

@@ -3,7 +3,8 @@
 A reading is compared with the reference: the first readings of the same baseline in the same environment class. Its
 shift is the weighted geometric mean over the shapes of (reading / reference), so 1.05 is 5 % slower. It lies beyond
 where the shift leaves max(2 %, 3 x noise); noise is the half-width of the A/A control, the larger one of the reading
-and of the reference. Two readings in a row beyond on the same side open a drift, two in a row within end it.
+and of the reference. Two readings in a row beyond on the same side open a drift, two in a row within end it. While a
+drift is open only the reference's noise counts: a loud session does not show that a device is steady again.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def reference_of(readings: Sequence[Figures]) -> Figures | None:
     )
 
 
-def judge(reading: Figures, reference: Figures) -> Judgement:
-    """Where a reading lies.
+def judge(reading: Figures, reference: Figures, *, drifting: bool = False) -> Judgement:
+    """Where a reading lies; ``drifting``: a drift is open, so its own noise does not widen the margin.
 
     Raises:
         ValueError: no shape in common: another workload, which no figure of the reference says anything about.
@@ -64,7 +65,8 @@ def judge(reading: Figures, reference: Figures) -> Judgement:
     if not shapes or total <= 0:
         raise ValueError("the reading and its reference have no shape in common")
     mean = sum(reference.weights[s] * log(reading.medians[s] / reference.medians[s]) for s in shapes) / total
-    margin = max(LEAST_MARGIN, NOISE_FACTOR * max(reading.noise, reference.noise))
+    noise = reference.noise if drifting else max(reading.noise, reference.noise)
+    margin = max(LEAST_MARGIN, NOISE_FACTOR * noise)
     side = 0 if abs(mean) <= log(1 + margin) else (1 if mean > 0 else -1)
     return Judgement(exp(mean), margin, side)
 

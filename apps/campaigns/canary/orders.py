@@ -14,7 +14,7 @@ from apps.bridge import api
 from apps.campaigns.canary.bases import base_of
 from apps.campaigns.canary.due import Order, Situation, due
 from apps.campaigns.canary.models import CanaryBase, CanaryDrift
-from apps.campaigns.choices import JOB_OPEN, PRIORITIES, CampaignState, JobPurpose
+from apps.campaigns.choices import JOB_OPEN, PRIORITIES, CampaignState, JobPurpose, JobState
 from apps.campaigns.jobs.models import Job, Worker
 from apps.campaigns.jobs.services import job_enqueue
 from apps.campaigns.models import Campaign
@@ -29,10 +29,19 @@ def order_due(worker: Worker) -> None:
     idle = _idle()
     for operator, backend in _in_use(worker):
         base = base_of(operator, backend, worker.hardware)
+        order = due(_situation(base, worker, idle))
+        if order is None:
+            continue
         if base.job_id is None:
-            order = due(_situation(base, worker, idle))
-            if order is not None:
-                _order(base, order)
+            _order(base, order)
+        elif order.urgent:
+            _hasten(base.job_id)
+
+
+def _hasten(job_id: uuid.UUID) -> None:
+    """What was ordered for an idle device became urgent while it waited: it takes its turn among rounds."""
+    urgent = PRIORITIES[JobPurpose.ROUND]
+    Job.objects.filter(pk=job_id, state=JobState.QUEUED, priority__lt=urgent).update(priority=urgent)
 
 
 def _in_use(worker: Worker) -> list[tuple[Operator, str]]:
@@ -52,6 +61,8 @@ def _situation(base: CanaryBase, worker: Worker, idle: bool) -> Situation:
     made = made.filter(pk__gt=last.verdict_id) if last is not None else made.filter(created_at__gte=base.begun_at)
     open_ = CanaryDrift.objects.filter(base=base, ended_at__isnull=True).exists()
     ordered = base.ordered_at
+    if ordered is not None and ordered > now:
+        ordered = None  # the clock was set back; an order of the future must not silence the canary until then
     here = base.readings.filter(environment_class=last.environment_class).count() if last is not None else 0
     return Situation(
         every=settings.CANARY_EVERY, readings=here, evaluations=made.count(),
@@ -67,7 +78,7 @@ def _idle() -> bool:
     return not busy and not Job.objects.filter(ended_at__gte=timezone.now() - IDLE_AFTER).exists()
 
 
-def _order(base: CanaryBase, order: Order) -> Job:
+def _order(base: CanaryBase, order: Order) -> None:
     key = uuid.uuid4()
     document = api.verification_request(
         job=str(key), goal=api.goal_default(base.operator.name, base.backend, base.hardware, base.workload),
@@ -77,5 +88,6 @@ def _order(base: CanaryBase, order: Order) -> Job:
         job = job_enqueue(purpose=JobPurpose.CANARY, request=document, team=None, kernel=base.kernel, job_id=key)
         if order.urgent:
             Job.objects.filter(pk=job.pk).update(priority=PRIORITIES[JobPurpose.ROUND])
-        CanaryBase.objects.filter(pk=base.pk, job__isnull=True).update(job=job, ordered_at=timezone.now())
-    return job
+        if not CanaryBase.objects.filter(pk=base.pk, job__isnull=True, ended_at__isnull=True).update(
+                job=job, ordered_at=timezone.now()):
+            transaction.set_rollback(True)  # another engine was first, or a new reference began

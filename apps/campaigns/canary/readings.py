@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import islice
+
 from django.db.models import Q
 from django.utils import timezone
 
@@ -21,7 +24,7 @@ def collect(base: CanaryBase) -> None:
     if job is None or job.state in JOB_OPEN:
         return
     verdict = job.verdict
-    if job.state != JobState.SUCCEEDED or verdict is None or verdict.document.get("blame") == "infrastructure":
+    if job.state != JobState.SUCCEEDED or verdict is None or not _says_something(base, verdict):
         CanaryBase.objects.filter(pk=base.pk, job=job).update(job=None)
         return
     with recording(*team_streams()) as log:
@@ -30,6 +33,11 @@ def collect(base: CanaryBase) -> None:
             reading = _reading(base, verdict)
             if base.ended_at is None:
                 _follow(base, reading, log)
+
+
+def _says_something(base: CanaryBase, verdict: Verdict) -> bool:
+    """Whether it is about the device: its evaluator worked, and no interpreter stood in."""
+    return verdict.document.get("blame") != "infrastructure" and verdict.hardware == base.hardware
 
 
 def _reading(base: CanaryBase, verdict: Verdict) -> CanaryReading:
@@ -41,11 +49,14 @@ def _reading(base: CanaryBase, verdict: Verdict) -> CanaryReading:
         weights={shape["shape"]: shape["weight"] for shape in shapes}, noise=timing.get("noise"),
         at=verdict.created_at,
     )
-    reference = reference_of(base, verdict.environment_class)
+    if min(reading.medians.values(), default=0.0) <= 0:
+        reading.medians, reading.noise = {}, None  # no time at all is no figure
+    reference = reference_of(base, verdict.environment_class, reading.medians)
     if not reading.medians:
         reading.side = 1  # a frozen kernel that the evaluator refuses now says that something is wrong here
     elif reference is not None:
-        found = drift.judge(figures_of(reading), reference)
+        lasts = base.drifts.filter(ended_at__isnull=True).exists()
+        found = drift.judge(figures_of(reading), reference, drifting=lasts)
         reading.shift, reading.margin, reading.side = found.shift, found.margin, found.side
     reading.save()
     return reading
@@ -56,10 +67,14 @@ def figures_of(reading: CanaryReading) -> drift.Figures:
     return drift.Figures(reading.medians, reading.weights, reading.noise or 0.0)
 
 
-def reference_of(base: CanaryBase, environment_class: str) -> drift.Figures | None:
-    """What readings of a base are compared with in an environment class; ``None`` while too few were taken."""
-    first = base.readings.filter(environment_class=environment_class, noise__isnull=False).order_by("id")
-    return drift.reference_of([figures_of(row) for row in first[:drift.REFERENCE_READINGS]])
+def reference_of(base: CanaryBase, environment_class: str, shapes: Collection[str]) -> drift.Figures | None:
+    """What readings of these shapes are compared with in an environment class; ``None`` while too few were taken.
+
+    A workload of other shapes begins a reference of its own: no figure of the old one says anything about it.
+    """
+    rows = base.readings.filter(environment_class=environment_class, noise__isnull=False).order_by("id")
+    alike = (figures_of(row) for row in rows.iterator() if set(row.medians) == set(shapes))
+    return drift.reference_of(list(islice(alike, drift.REFERENCE_READINGS)))
 
 
 def _follow(base: CanaryBase, reading: CanaryReading, log: Log) -> None:

@@ -21,11 +21,13 @@ def canary_rows() -> list[dict[str, Any]]:
 
 
 def row_of(base: CanaryBase) -> dict[str, Any]:
-    """A base with its readings in the present environment class, judged against their reference."""
+    """A base with its readings of the present shapes in the present environment class, against their reference."""
     readings = readings_of(base)
     here = readings[-1].environment_class if readings else ""
     readings = [reading for reading in readings if reading.environment_class == here]
-    reference = reference_of(base, here) if here else None
+    shapes = next((reading.medians for reading in reversed(readings) if reading.medians), {})
+    readings = [reading for reading in readings if not reading.medians or reading.medians.keys() == shapes.keys()]
+    reference = reference_of(base, here, shapes) if here else None
     points = [point_of(reading, reference) for reading in readings]
     drifts = list(CanaryDrift.objects.filter(base=base).order_by("-id")[:LISTED])
     windows = [Window(row.since, row.ended_at) for row in drifts]

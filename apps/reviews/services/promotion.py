@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from apps.audit.services import audit_record
 from apps.bridge import api
+from apps.campaigns.canary.selectors import drift_gap
 from apps.campaigns.choices import JobPurpose, JobState
 from apps.campaigns.jobs.services import job_enqueue
 from apps.core.errors import AppError, GateRefused
@@ -119,10 +120,21 @@ def _finish(request: ReviewRequest, log: Log) -> Promotion | None:
 def _close_unmet(request: ReviewRequest, missing: list[gate.Requirement], log: Log) -> None:
     """Everything was verified, but something else no longer holds. What can still come is waited for."""
     if all(line.code in AFTER_APPROVAL for line in missing):
+        if gate.verified_in_drift(request) and drift_gap(request.slot.hardware.name) is None:
+            _verify_anew(request, log)
         return
     cause = " ".join(line.sentence for line in missing)
     close(request, RequestState.STALE, log, code=missing[0].code, cause=cause)
     announce(request, log, "promotion.refused", {"cause": cause})
+
+
+def _verify_anew(request: ReviewRequest, log: Log) -> None:
+    """The drift is over: what was measured in it carries nothing, so the verification is ordered once more."""
+    job, before = _verification_job(request), request.verify_job_id
+    ReviewRequest.objects.filter(pk=request.pk).update(verify_job=job, verify_verdict=None)
+    announce(request, log, "promotion.started", {"job": str(job.pk), "by": "system"})
+    audit_record(verb="promotion.reverified", subject=request, actor=None, team=request.team, digest=request.kernel_id,
+                 reason="The device drifted while it was measured.", data={"before": str(before), "job": str(job.pk)})
 
 
 def _promote(request: ReviewRequest, slot: Slot, log: Log) -> Promotion:

@@ -31,6 +31,9 @@ KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
     "campaigns_campaign": (("id",),),
     "campaigns_round": (("id",), ("campaign_id", "number")),
     "campaigns_job": (("id",), ("verdict_id",)),
+    "campaigns_canarybase": (("id",), ("job_id",)),
+    "campaigns_canaryreading": (("id",), ("verdict_id",)),
+    "campaigns_canarydrift": (("id",),),
     "stream_event": (("id",), ("stream_id", "seq")),
     "teams_rolegrant": (("id",),),
     "teams_membership": (("id",), ("team_id", "user_id")),
@@ -44,6 +47,8 @@ PARTIAL: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {
     "reviews_verification": ((("slot_id",), "state = 'running'"),),
     "campaigns_round": ((("campaign_id",), "state IN ('thinking', 'evaluating')"),),
     "teams_rolegrant": ((("membership_id", "role"), "revoked_at IS NULL"),),
+    "campaigns_canarybase": ((("operator_id", "backend", "hardware"), "ended_at IS NULL"),),
+    "campaigns_canarydrift": ((("base_id",), "ended_at IS NULL"),),
 }
 """Unique keys that hold only among rows of which the condition is true."""
 

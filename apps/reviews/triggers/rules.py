@@ -38,10 +38,12 @@ APPEND_ONLY = (
     "kernels_promotion", "kernels_verdict", "kernels_kernel", "kernels_blob", "kernels_contribution",
     "kernels_quarantine", "reviews_decision", "reviews_veto", "reviews_vetolift", "audit_auditentry",
     "campaigns_engineresult", "campaigns_influence", "stream_event", "reviews_comment",
+    "campaigns_canaryreading",
 )
 UNDELETABLE = (
     "reviews_reviewrequest", "reviews_thread", "reviews_verification", "teams_rolegrant", "teams_membership",
     "teams_team", "teams_user", "campaigns_round", "campaigns_campaign", "campaigns_job", "kernels_slot",
+    "campaigns_canarybase", "campaigns_canarydrift",
 )
 CHANGING = tuple(table for table in KEYS if table not in APPEND_ONLY)
 
@@ -174,6 +176,19 @@ _DECISION = f"""EXISTS (SELECT 1 FROM reviews_reviewrequest r WHERE r.id = NEW.r
     AND (NOT {_CONTRIBUTED.format(decision="NEW", tier="r.gate_tier")}
          OR {_SELF_REVIEW.format(decision="NEW", tier="r.gate_tier")}))"""
 
+# What ends a drift: a maintainer's or admin's word, another base or environment class, or two readings in a row within.
+_DRIFT_OVER = """(
+    EXISTS (SELECT 1 FROM teams_user u WHERE u.id = NEW.ended_by_id AND u.is_active = TRUE AND u.kind = 'person'
+        AND (u.is_superuser = TRUE OR EXISTS (
+            SELECT 1 FROM teams_rolegrant g JOIN teams_membership m ON m.id = g.membership_id
+            WHERE m.user_id = u.id AND g.role = 'maintainer' AND g.revoked_at IS NULL)))
+    OR EXISTS (SELECT 1 FROM campaigns_canarybase b WHERE b.id = NEW.base_id AND b.ended_at IS NOT NULL)
+    OR (SELECT c.environment_class FROM campaigns_canaryreading c WHERE c.base_id = NEW.base_id
+        ORDER BY c.id DESC LIMIT 1) <> NEW.environment_class
+    OR 2 = (SELECT COUNT(*) FROM (SELECT c.side AS side FROM campaigns_canaryreading c
+        WHERE c.base_id = NEW.base_id AND c.environment_class = NEW.environment_class AND c.side IS NOT NULL
+        ORDER BY c.id DESC LIMIT 2) latest WHERE latest.side = 0))"""
+
 # Who may lift a veto: its author while an active reviewer, after that a maintainer of the team.
 _LIFTER = """EXISTS (SELECT 1 FROM reviews_veto v JOIN teams_user u ON u.id = NEW.by_id
     WHERE v.id = NEW.veto_id AND u.is_active = TRUE AND u.kind = 'person' AND EXISTS (
@@ -246,6 +261,22 @@ RULES: tuple[Rule, ...] = (
          "A closed review request stays closed; open a new one."),
     Rule("gate_request_raised", "reviews_reviewrequest", "UPDATE",
          _rank("NEW.raised_tier") + " >= " + _rank("OLD.raised_tier"), "A tier may be raised, never lowered."),
+    Rule("gate_canaryreading_made", "campaigns_canaryreading", "INSERT", """EXISTS (SELECT 1 FROM kernels_verdict v
+        JOIN campaigns_canarybase b ON b.id = NEW.base_id
+        WHERE v.id = NEW.verdict_id AND v.purpose = 'canary' AND v."foreign" = FALSE AND v.kernel_id = b.kernel_id
+          AND v.hardware = b.hardware AND v.environment_class = NEW.environment_class)""",
+         "A reading is a canary's verdict on its frozen kernel, made on its device."),
+    Rule("gate_canarybase_fixed", "campaigns_canarybase", "UPDATE",
+         _same("operator_id", "backend", "hardware", "workload", "kernel_id", "begun_at", "by_id", "reason")
+         + " AND (OLD.ended_at IS NULL OR " + _same("ended_at") + ")",
+         "What a canary watches is fixed, and one that ended stays ended."),
+    Rule("gate_canarydrift_fixed", "campaigns_canarydrift", "UPDATE",
+         _same("base_id", "hardware", "environment_class", "since", "opened_at", "text")
+         + " AND (OLD.ended_at IS NULL OR " + _same("ended_at", "ended_because", "ended_by_id") + ")",
+         "A drift is history: it ends once and is otherwise as it was found."),
+    Rule("gate_canarydrift_over", "campaigns_canarydrift", "UPDATE",
+         f"NEW.ended_at IS NULL OR OLD.ended_at IS NOT NULL OR {_DRIFT_OVER}",
+         "A drift ends by two readings within noise, another baseline or environment class, or a maintainer."),
     Rule("gate_grant_fixed", "teams_rolegrant", "UPDATE",
          _same("membership_id", "role", "granted_at") + " AND (OLD.revoked_at IS NULL OR "
          + _same("revoked_at") + ")", "A granted role can be revoked once, and is otherwise history."),

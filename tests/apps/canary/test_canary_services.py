@@ -8,7 +8,7 @@ import pytest
 from canary_world import Canary
 from django.db import IntegrityError
 from django.utils import timezone
-from gate_world import HARDWARE, World, medium
+from gate_world import ENVIRONMENT, HARDWARE, World, medium
 
 from apps.audit.models import AuditEntry
 from apps.campaigns.canary.models import CanaryBase, CanaryDrift, CanaryReading
@@ -158,30 +158,38 @@ def test_promotions_wait_while_it_drifts_and_go_on_afterwards(drifted: Canary) -
     request.refresh_from_db()
     line = next(line for line in requirements(request) if line.code == "drift")
     assert (request.state, line.state) == ("approved", "not_met") and "drifts" in line.sentence
-    CanaryDrift.objects.update(ended_at=timezone.now(), ended_because="steady")
+    CanaryDrift.objects.update(ended_at=timezone.now(), ended_because="steady", ended_by=world.maintainer)
     assert world.verify(request).state == "promoted"
 
 
 def test_a_drift_that_opens_during_the_verification_holds_the_promotion_inside_its_transaction(
-    drifted: Canary,
+    canary: Canary,
 ) -> None:
-    world = drifted.world
-    open_ = CanaryDrift.objects.all()
-    open_.update(ended_at=timezone.now(), ended_because="steady")
+    world, base = canary.world, canary.read().base
     request = world.request(medium())
     world.decide(request, world.ben)
     gate_sweep()
-    open_.update(ended_at=None)
+    now = timezone.now()
+    CanaryDrift.objects.create(base=base, hardware=HARDWARE, environment_class=ENVIRONMENT, since=now, opened_at=now,
+                               text="It drifts.")
     request.refresh_from_db()
     assert request.verify_job is not None
     world.answer(request.verify_job)
     gate_sweep()
     request.refresh_from_db()
     assert request.state == "verifying" and not Promotion.objects.exists()
-    open_.update(ended_at=timezone.now())
+    CanaryDrift.objects.update(ended_at=timezone.now(), ended_because="steady", ended_by=world.maintainer)
+    measured = request.verify_job
+    line = next(line for line in requirements(request) if line.code == "drift")
+    assert line.state == "not_met" and "measured anew" in line.sentence
     gate_sweep()
     request.refresh_from_db()
-    assert request.state == "promoted"
+    assert (request.state, request.verify_verdict) == ("verifying", None) and not Promotion.objects.exists()
+    assert request.verify_job is not None and request.verify_job != measured
+    world.answer(request.verify_job)
+    gate_sweep()
+    request.refresh_from_db()
+    assert request.state == "promoted" and request.promotion.verdict == request.verify_job.verdict
 
 
 def test_the_database_itself_refuses_a_promotion_on_a_drifting_device(
@@ -189,6 +197,7 @@ def test_the_database_itself_refuses_a_promotion_on_a_drifting_device(
 ) -> None:
     world = drifted.world
     monkeypatch.setattr("apps.reviews.gate.drift_gap", lambda hardware: None)
+    monkeypatch.setattr("apps.reviews.gate.verified_in_drift", lambda request: False)
     request = world.request(medium())
     world.decide(request, world.ben)
     gate_sweep()

@@ -21,7 +21,6 @@ from apps.campaigns.jobs.workers import selftest_record, worker_beat
 from apps.campaigns.models import SelfTestOrder, Worker
 from apps.core.screens.doctor import doctor_rows
 from apps.core.screens.isolation import Missing, mode_rows
-from apps.kernels.models import Verdict
 from apps.kernels.services import baseline_kernel
 
 SignIn = Callable[..., Client]
@@ -41,7 +40,7 @@ def base(world: World) -> CanaryBase:
     row = CanaryBase.objects.create(
         operator=operator, backend="numba", hardware=HARDWARE, workload="llm", begun_at=timezone.now(),
         reason="The operator is in use on this device.", kernel=baseline_kernel(operator=operator, backend="numba"))
-    verdicts = Verdict.objects.order_by("id")[:5]
+    verdicts = [world.answer(world.job(row.kernel, purpose="canary", against={})) for _ in range(5)]
     for number, (verdict, factor) in enumerate(zip(verdicts, (1.0, 1.0, 1.0, 1.06, 1.06), strict=True)):
         CanaryReading.objects.create(
             base=row, verdict=verdict, environment_class=ENVIRONMENT, outcome="passed", medians={"64x64": 100 * factor},
