@@ -22,6 +22,7 @@ from apps.kernels.verdicts import verdict_columns, verdict_store
 from apps.teams.models import Team
 
 LEASE_SECONDS = 30
+ON_DEVICE = (JobPurpose.PROMOTION, JobPurpose.CANARY)
 
 
 def job_enqueue(
@@ -55,8 +56,10 @@ def job_lease(*, hardware: str | None, backends: list[str], seconds: float = LEA
     """
     fits = Q(backend__in=backends)
     if hardware is not None:
-        # A Triton kernel whose device nobody has is judged by the interpreter: a dry run needs no device.
-        fits &= Q(hardware=hardware) | (Q(backend="triton") & ~Q(hardware__in=devices_served()))
+        # A Triton kernel whose device nobody has is judged by the interpreter: a dry run needs no device. What only
+        # the device can answer waits for it.
+        dry = Q(backend="triton") & ~Q(hardware__in=devices_served()) & ~Q(purpose__in=ON_DEVICE)
+        fits &= Q(hardware=hardware) | dry
     queue = Job.objects.filter(fits, state=JobState.QUEUED).filter(
         Q(campaign__isnull=True) | Q(purpose="promotion") | Q(campaign__state__in=["running", "plateau", "finished"])
     )

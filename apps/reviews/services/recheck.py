@@ -66,19 +66,21 @@ def _lately(champion: Champion, reason: str) -> bool:
         return True
     return rows.filter(
         kind="recheck", kernel=champion.kernel, reason=reason, state=VerificationState.REFUSED,
-        ended_at__gte=timezone.now() - AGAIN_AFTER,
+        ended_at__range=(timezone.now() - AGAIN_AFTER, timezone.now()),
     ).exists()
 
 
 def recheck_handle(row: Verification, verdict: Verdict | None, log: Log) -> None:
-    """What an ended recheck means, inside the transaction that closes it."""
+    """What an ended recheck means, inside the transaction that closes it. Only the champion's own device speaks about
+    it: what an interpreter refuses is no answer."""
     champion = champion_of(row.slot)
     if champion is None or champion.kernel_id != row.kernel_id or row.slot.state != SlotState.CHAMPION:
         verification_close(row, VerificationState.REFUSED, "The champion changed meanwhile; the new one is checked.",
                            log)
         return
     blame = verdict.document.get("blame") if verdict is not None else "infrastructure"
-    if verdict is None or blame in ("infrastructure", "reference"):
+    elsewhere = verdict is not None and verdict.hardware != row.slot.hardware.name
+    if verdict is None or elsewhere or blame in ("infrastructure", "reference"):
         verification_close(row, VerificationState.REFUSED, _no_answer(row, verdict), log)
         return
     text = f"A later check says {verdict.outcome.replace('_', ' ')}: {gate.first_reason(verdict)}"
