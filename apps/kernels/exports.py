@@ -7,6 +7,8 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from apps.core.spreadsheet import cell
+
 COLUMNS = ("shape", "kind", "against", "round", "pair", "other_us", "candidate_us")
 
 
@@ -17,7 +19,7 @@ def samples_csv(samples: Mapping[str, Any]) -> str:
     writer = csv.writer(output, lineterminator="\n")
     writer.writerow(COLUMNS)
     for shape in samples.get("shapes", ()):
-        writer.writerows(_rows(shape))
+        writer.writerows([cell(value) for value in row] for row in _rows(shape))
     return output.getvalue()
 
 

@@ -31,6 +31,7 @@ class BoardRow:
     measured_at: datetime | None
     suspicious: bool = False
     foreign: bool = False
+    evidence: str = ""  # how well the time is supported
     kernel: str | None = None
     verdict: int | None = None
     campaign: int | None = None
@@ -57,6 +58,8 @@ def ranked(rows: Iterable[BoardRow]) -> list[BoardRow]:
 def _why_unranked(row: BoardRow) -> str:
     if row.foreign:
         return "measured elsewhere and imported"
+    if row.evidence == "claimed":
+        return "the time is only what the kernel's own process reported"
     if row.approval == "quarantined":
         return "quarantined"
     if row.score is None or row.ratio is None:

@@ -62,7 +62,7 @@ def _read_samples(path: Path, verdict: dict[str, Any]) -> bytes | None:
     if str(verdict["samples"]) != "blob:" + digest_bytes(data):
         raise ResponseInvalid("The samples are not the ones that the verdict names by digest. Neither was kept.")
     try:
-        samples = json.loads(data)
+        samples = json.loads(data, parse_constant=_no_number)
         check_schema(samples, "samples")
         from_document(samples, Samples)
     except (DocumentError, ValueError, RecursionError) as error:
@@ -80,8 +80,12 @@ def _read(path: Path, limit: int, what: str) -> bytes:
         raise ResponseInvalid(f"The evaluator left no {what}.") from None
 
 
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number of JSON")
+
+
 def _load(path: Path, limit: int, what: str) -> Any:
     try:
-        return json.loads(_read(path, limit, what))
+        return json.loads(_read(path, limit, what), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise ResponseInvalid(f"The {what} is not JSON: {error}") from None

@@ -9,6 +9,7 @@ from django.http import Http404, HttpResponse
 
 from apps.campaigns.selectors import campaign_for, log_of
 from apps.core.paging import SignedIn, page
+from apps.core.spreadsheet import cell
 
 COLUMNS = (
     "round",
@@ -25,16 +26,6 @@ COLUMNS = (
     "claim_contradicted",
     "do_not_repeat",
 )
-DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-
-
-def cell(value: object) -> object:
-    """A value for CSV: documents as JSON; text that a spreadsheet would run as a formula is quoted by an apostrophe."""
-    if isinstance(value, (dict, list)):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, str) and value.startswith(DANGEROUS):
-        return "'" + value
-    return "" if value is None else value
 
 
 @page
