@@ -85,9 +85,13 @@ def usual_dtype(run: Run) -> str:
 
 
 def dtypes_of(run: Run) -> tuple[str, ...]:
-    """Every dtype of the operator's cases where this candidate runs, once."""
+    """Every dtype of the operator's cases for this candidate's backend, once: a Triton kernel answers for the same ones
+    on a device, where the listed cases have the workload's alone, as in the interpreter."""
     backend = Backend(run.request.backend)
-    return tuple(dict.fromkeys(dtype_for(case, run.workload, backend) for case in cases_for(run.spec, run.place)))
+    cases = cases_for(run.spec, run.place)
+    if backend is Backend.TRITON:
+        cases = (*cases, *run.spec.interpret_cases)
+    return tuple(dict.fromkeys(dtype_for(case, run.workload, backend) for case in cases))
 
 
 def draw_for(run: Run, *labels: object) -> torch.Generator:
