@@ -9,7 +9,7 @@ from typing import Any
 from apps.bridge import api
 from apps.campaigns.jobs.selectors import environment_class_now
 from apps.campaigns.models import Campaign
-from apps.kernels.models import Kernel, Slot, Verdict
+from apps.kernels.models import Kernel, Quarantine, Slot, Verdict
 from apps.kernels.selectors import base_of
 from apps.kernels.services import baseline_kernel
 from apps.reviews.models import ReviewRequest
@@ -103,6 +103,9 @@ def staleness(request: ReviewRequest) -> Cause | None:
         now = f"kernel {champion.short}" if champion else "none"
         return Cause("champion_moved", f"The champion of the slot changed: it is now {now}. The tier and the "
                                        "comparison refer to the old one.")
+    if Quarantine.objects.filter(slot=slot, kernel=request.champion_id, at__gt=request.opened_at).exists():
+        return Cause("champion_quarantined", "The champion that it was compared with was quarantined since: the tier "
+                                             "and the comparison rest on a kernel that is set aside.")
     if request.policy_version != slot.team.policy_version:
         return Cause("policy_changed", f"The team's gate policy changed from version {request.policy_version} to "
                                        f"{slot.team.policy_version}.")

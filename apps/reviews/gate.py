@@ -11,7 +11,8 @@ from apps.bridge import api
 from apps.campaigns.canary.selectors import drift_gap, drift_windows, in_doubt
 from apps.campaigns.choices import JobState
 from apps.campaigns.jobs.workers import selftest_gap
-from apps.kernels.models import Kernel, Verdict
+from apps.kernels.choices import SlotState
+from apps.kernels.models import Kernel, Slot, Verdict
 from apps.reviews import history, policies, triggers
 from apps.reviews.binding import BytesDiffer, intact, normal_digests, staleness
 from apps.reviews.choices import DecisionKind, RequestState, RequirementState
@@ -141,6 +142,9 @@ def _approvals(request: ReviewRequest) -> Requirement:
     if request.auto and not (request.team.light_auto_promote and tier in ("none", "light")):
         return Requirement("approvals", NOT_MET, f"It is marked to go by itself, but it is a {tier} change or the team "
                                                  "does not let these.")
+    if request.auto and Slot.objects.filter(pk=request.slot_id, state=SlotState.QUARANTINED).exists():
+        return Requirement("approvals", NOT_MET, "It is marked to go by itself, but it is a light change of a champion "
+                                                 "that was quarantined: a person must look.")
     if request.auto:
         return Requirement("approvals", NOT_APPLICABLE, "Light change; the team lets these promote by themselves.")
     needed = policies.required_approvals(request.team, tier)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
+import stat
 import subprocess
 import sys
 import time
@@ -41,6 +43,7 @@ FULL_LIMIT_S = 3600.0
 FULL_EVERY = timedelta(hours=24)
 FULL_AFTER_IDLE_S = 900.0
 TICK_S = 0.25
+A_MINUTE_S = 60.0
 log = logging.getLogger(__name__)
 
 
@@ -157,19 +160,36 @@ class IdleWork:
 
 
 def _make_room(kept: Path, asked_at: datetime | None) -> None:
-    """The folder for interim results; those from before a person's order do not answer it."""
+    """The folder for interim results; those from before a person's order do not answer it, and what others may have
+    written answers nothing."""
     kept.parent.mkdir(parents=True, exist_ok=True)
-    if asked_at is not None and kept.exists() and _begun(kept) < asked_at.timestamp():
+    kept.parent.chmod(0o700)
+    if not os.path.lexists(kept):
+        return
+    if not _ours_alone(kept) or (asked_at is not None and _begun(kept) < asked_at.timestamp()):
         kept.unlink()
+
+
+def _ours_alone(kept: Path) -> bool:
+    """Whether nobody else may write the file, by whatever name; results of the future are not ours either."""
+    facts = kept.lstat()
+    mine = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid() and facts.st_nlink == 1
+    if not mine or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return False
+    return max(_moments(kept), default=0.0) < time.time() + A_MINUTE_S
 
 
 def _begun(kept: Path) -> float:
     """When the oldest interim result was written (seconds since the epoch); now where none can be read."""
+    return min(_moments(kept), default=time.time())
+
+
+def _moments(kept: Path) -> list[float]:
     times = []
     for line in kept.read_text("utf-8", "replace").splitlines():
         with contextlib.suppress(ValueError, KeyError, TypeError):
             times.append(float(json.loads(line)["at"]))
-    return min(times, default=time.time())
+    return times
 
 
 def _document(data: bytes, name: str) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from apps.reviews.choices import VerificationState
 from apps.reviews.models import Verification
 from apps.reviews.rechecks import outdated
 from apps.reviews.services.quarantine import quarantine
-from apps.reviews.services.rollback import verification_close, verification_order
+from apps.reviews.services.rollback import MADE_WAY, verification_close, verification_order
 from apps.stream.services import Log
 
 LOWEST = 1
@@ -67,7 +67,7 @@ def _lately(champion: Champion, reason: str) -> bool:
     return rows.filter(
         kind="recheck", kernel=champion.kernel, reason=reason, state=VerificationState.REFUSED,
         ended_at__range=(timezone.now() - AGAIN_AFTER, timezone.now()),
-    ).exists()
+    ).exclude(cause=MADE_WAY).exists()
 
 
 def recheck_handle(row: Verification, verdict: Verdict | None, log: Log) -> None:

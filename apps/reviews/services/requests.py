@@ -13,6 +13,7 @@ from apps.campaigns.models import Campaign
 from apps.campaigns.services import tell
 from apps.core.errors import Invalid, MovedOn, Refused
 from apps.core.transitions import transition
+from apps.kernels.choices import SlotState
 from apps.kernels.models import Kernel, Slot, Verdict
 from apps.reviews import gate, policies
 from apps.reviews.binding import BytesDiffer, GateTier, conditions_now, gate_tier, staleness
@@ -130,7 +131,7 @@ def _answered(campaign: Campaign) -> ReviewRequest | None:
 def _goes_by_itself(slot: Slot, tier: GateTier, verdict: Verdict) -> bool:
     return bool(
         slot.team.light_auto_promote and tier.tier in ("none", "light") and not verdict.suspicious
-        and not verdict.regressions
+        and not verdict.regressions and slot.state != SlotState.QUARANTINED
         and not ReviewRequest.objects.filter(slot=slot, state__in=REQUEST_OPEN).exists()
     )
 

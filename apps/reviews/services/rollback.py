@@ -30,6 +30,8 @@ from apps.stream.services import Log, recording
 from apps.teams import policies as team_policies
 from apps.teams.models import User
 
+MADE_WAY = "It made way for a rollback; what is champion afterwards is checked again."
+
 
 def rollback_start(*, slot: Slot, promotion: Promotion, person: User, reason: str) -> Verification:
     """Ask for a former champion back. It is verified once more, then becomes champion by a promotion of kind
@@ -107,10 +109,9 @@ def _make_way(slot: Slot, log: Log) -> None:
     for row in Verification.objects.filter(slot=slot, kind="recheck", state=VerificationState.RUNNING).select_related(
         "job", "slot__team"
     ):
-        cause = "It made way for a rollback; what is champion afterwards is checked again."
         if row.job is not None:
-            job_cancel(job=row.job, reason=cause)
-        verification_close(row, VerificationState.REFUSED, cause, log)
+            job_cancel(job=row.job, reason=MADE_WAY)
+        verification_close(row, VerificationState.REFUSED, MADE_WAY, log)
 
 
 def _goal(slot: Slot, kernel: Kernel) -> dict[str, Any]:

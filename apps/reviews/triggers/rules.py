@@ -149,13 +149,13 @@ _PROMOTION: tuple[tuple[str, str, str], ...] = (
      "The champion of this slot changed; the promotion was made against another one."),
     ("auto", """NEW.kind <> 'auto' OR (
         EXISTS (SELECT 1 FROM kernels_slot s JOIN teams_team t ON t.id = s.team_id
-            WHERE s.id = NEW.slot_id AND t.light_auto_promote = TRUE)
+            WHERE s.id = NEW.slot_id AND t.light_auto_promote = TRUE AND s.state <> 'quarantined')
         AND EXISTS (SELECT 1 FROM kernels_verdict v WHERE v.id = NEW.verdict_id AND v.suspicious = FALSE
             AND CAST(v.regressions AS TEXT) = '[]')
         AND NOT EXISTS (SELECT 1 FROM reviews_reviewrequest r WHERE r.slot_id = NEW.slot_id
             AND r.id IS DISTINCT FROM NEW.request_id AND r.state IN ('open', 'approved', 'verifying')))""",
      "A light change promotes by itself only where the team turned that on, never with a suspicious win or a "
-     "regression, and not while a request is open on the slot."),
+     "regression, over a quarantined champion, or while a request is open on the slot."),
     ("rollback", """NEW.kind <> 'rollback' OR (
         EXISTS (SELECT 1 FROM kernels_promotion p WHERE p.id = NEW.restores_id AND p.slot_id = NEW.slot_id
             AND p.kernel_id = NEW.kernel_id)

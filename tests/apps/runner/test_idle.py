@@ -189,3 +189,23 @@ def test_interim_results_from_before_the_order_do_not_answer_it(tmp_path: Path) 
     kept.write_text(f'\n{{"at": {now.timestamp() - 1}}}\n{{"at": {now.timestamp() + 1}}}')
     _make_room(kept, now)
     assert not kept.exists()
+
+
+def test_interim_results_that_others_may_have_written_answer_nothing(tmp_path: Path) -> None:
+    """Every cheat refused, says a file that somebody else put there or linked to."""
+    from apps.bridge.runner.idle import _make_room
+
+    kept, other = tmp_path / "selftest" / "x.jsonl", tmp_path / "theirs"
+    other.write_text("{}")
+    _make_room(kept, None)
+    assert kept.parent.stat().st_mode & 0o077 == 0
+    for put in (lambda: kept.symlink_to(other), lambda: kept.hardlink_to(other),
+                lambda: (kept.write_text("{}"), kept.chmod(0o666)), lambda: kept.symlink_to(tmp_path / "none"),
+                lambda: kept.write_text(f'{{"at": {time.time() + 9e6}}}')):
+        put()
+        _make_room(kept, None)
+        assert not os.path.lexists(kept)
+    assert other.exists()
+    kept.write_text(f'{{"at": {time.time()}}}')
+    _make_room(kept, None)
+    assert kept.exists()
