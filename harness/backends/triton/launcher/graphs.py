@@ -43,7 +43,9 @@ class Program:
                 continue
             number, function = next(functions)
             if number != drop:
-                self._steps.append(Bound(cuda, function, step["launch"], addresses))
+                # Nothing of this call comes before its first launch: there is nothing that it could overlap with.
+                launch = step["launch"] if self._steps else {**step["launch"], "pdl": False}
+                self._steps.append(Bound(cuda, function, launch, addresses))
 
     def put(self, stream: c_void_p) -> None:
         """All steps into ``stream``, in order."""

@@ -2,13 +2,15 @@
 
 ``renew_*``: new contents for a ring slot, ``target[i] = round(base[i] * factors[(start + i) % count])``, the product in
 float32 and one rounding to nearest even. ``fingerprint``: a sum over 16-byte words that any changed bit changes.
-``read``: nothing but loads, four of 16 bytes in flight per thread, for the read roof. ``stamp``: wall nanoseconds,
-multiprocessor cycles and multiprocessor number. ``health``: a pattern that a healthy device writes right.
+``differ_*``: how many elements of two arrays are apart. ``read``: nothing
+but loads, four of 16 bytes in flight per thread, for the read roof. ``stamp``: wall nanoseconds, multiprocessor cycles
+and multiprocessor number. ``health``: a pattern that a healthy device writes right.
 """
 
 from __future__ import annotations
 
 import ctypes
+import struct
 from ctypes import c_uint, c_ulonglong, c_void_p
 
 from harness.backends.triton.launcher.driver import Cuda
@@ -59,6 +61,48 @@ _FOLD = """
     mov.b64 %d12, {{%r10, %r11}}; add.u64 %d6, %d6, %d12;"""
 """One step of a sum over the 32 threads of a warp: one atomic per warp, or half a million of them take longer than
 the reading."""
+_DIFFER = """
+.visible .entry differ_{name}(.param .u64 left, .param .u64 right, .param .u64 elements, .param .u64 relative,
+                              .param .u64 absolute, .param .u64 tally)
+{{
+    .reg .pred %p<8>; .reg .b16 %h<3>; .reg .b32 %r<8>; .reg .f32 %f<10>; .reg .b64 %d<24>;
+    ld.param.u64 %d0, [left]; ld.param.u64 %d1, [right]; ld.param.u64 %d2, [elements];
+    ld.param.u64 %d3, [relative]; ld.param.u64 %d4, [absolute]; ld.param.u64 %d5, [tally];
+    cvt.u32.u64 %r4, %d3; mov.b32 %f8, %r4; cvt.u32.u64 %r4, %d4; mov.b32 %f9, %r4;
+    mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mov.u32 %r3, %nctaid.x;
+    mul.wide.u32 %d6, %r0, %r1; cvt.u64.u32 %d7, %r2; add.u64 %d6, %d6, %d7;
+    mul.wide.u32 %d8, %r1, %r3;
+    mov.u64 %d9, 0; mov.u64 %d10, 0xFFFFFFFFFFFFFFFF;
+LOOP:
+    setp.ge.u64 %p0, %d6, %d2;
+    @%p0 bra DONE;
+    shl.b64 %d12, %d6, {shift}; add.u64 %d13, %d0, %d12; add.u64 %d14, %d1, %d12;
+    {compare}
+    @%p1 bra NEXT;
+    add.u64 %d9, %d9, 1; min.u64 %d10, %d10, %d6;
+NEXT:
+    add.u64 %d6, %d6, %d8;
+    bra LOOP;
+DONE:
+    setp.eq.u64 %p0, %d9, 0;
+    @%p0 ret;
+    atom.global.add.u64 %d15, [%d5], %d9; atom.global.min.u64 %d16, [%d5+8], %d10;
+    ret;
+}}
+"""
+_NEAR = """sub.f32 %f3, %f1, %f2; abs.f32 %f3, %f3; abs.f32 %f4, %f1; abs.f32 %f5, %f2; max.f32 %f6, %f4, %f5;
+    fma.rn.f32 %f7, %f6, %f8, %f9; setp.le.f32 %p1, %f3, %f7; testp.finite.f32 %p2, %f3; and.pred %p1, %p1, %p2;
+    setp.eq.f32 %p2, %f1, %f2; or.pred %p1, %p1, %p2;
+    setp.nan.f32 %p3, %f1, %f1; setp.nan.f32 %p4, %f2, %f2; and.pred %p3, %p3, %p4; or.pred %p1, %p1, %p3;"""
+_COMPARISONS = {
+    "float32": (2, "ld.global.f32 %f1, [%d13]; ld.global.f32 %f2, [%d14]; " + _NEAR),
+    "float16": (1, "ld.global.b16 %h0, [%d13]; cvt.f32.f16 %f1, %h0; ld.global.b16 %h1, [%d14]; cvt.f32.f16 %f2, %h1; "
+                + _NEAR),
+    "bfloat16": (1, "ld.global.u16 %r5, [%d13]; shl.b32 %r5, %r5, 16; mov.b32 %f1, %r5; ld.global.u16 %r6, [%d14]; "
+                    "shl.b32 %r6, %r6, 16; mov.b32 %f2, %r6; " + _NEAR),
+    "int32": (2, "ld.global.u32 %r5, [%d13]; ld.global.u32 %r6, [%d14]; setp.eq.u32 %p1, %r5, %r6;"),
+    "int64": (3, "ld.global.u64 %d17, [%d13]; ld.global.u64 %d18, [%d14]; setp.eq.u64 %p1, %d17, %d18;"),
+}
 _OTHERS = """
 .visible .entry fingerprint(.param .u64 data, .param .u64 words, .param .u64 sum)
 {
@@ -143,12 +187,22 @@ DONE_read:
 def ptx() -> str:
     """The whole module."""
     renewals = [
-        _RENEW.format(name=name, shift=shift, load=load, store=store).replace("LOOP", f"LOOP_{name}").replace(
-            "DONE", f"DONE_{name}")
+        _labelled(_RENEW.format(name=name, shift=shift, load=load, store=store), f"renew_{name}")
         for name, (shift, load, store) in _DTYPES.items()
+    ]
+    renewals += [
+        _labelled(_DIFFER.format(name=name, shift=shift, compare=compare), f"differ_{name}")
+        for name, (shift, compare) in _COMPARISONS.items()
     ]
     fold = "".join(_FOLD.format(step=step) for step in (16, 8, 4, 2, 1))
     return _HEAD + "".join(renewals) + _OTHERS.replace("@FOLD", fold)
+
+
+def _labelled(text: str, name: str) -> str:
+    """Labels of a module are shared by its functions' templates: give each its own."""
+    for label in ("LOOP", "NEXT", "DONE"):
+        text = text.replace(label, f"{label}_{name}")
+    return text
 
 
 class OwnKernels:
@@ -159,7 +213,8 @@ class OwnKernels:
         module = c_void_p()
         cuda("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(ptx().encode()))
         self._functions: dict[str, c_void_p] = {}
-        for name in (*(f"renew_{dtype}" for dtype in _DTYPES), "fingerprint", "read", "stamp", "health"):
+        names = (*(f"renew_{dtype}" for dtype in _DTYPES), *(f"differ_{dtype}" for dtype in _COMPARISONS))
+        for name in (*names, "fingerprint", "read", "stamp", "health"):
             function = c_void_p()
             cuda("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
             self._functions[name] = function
@@ -168,6 +223,12 @@ class OwnKernels:
               count: int) -> None:
         """New contents of ``elements`` values at ``target``; see the module's docstring."""
         self._launch(stream, f"renew_{dtype}", elements, target, base, factors, elements, start, count)
+
+    def differ(self, stream: c_void_p, dtype: str, left: int, right: int, elements: int, near: tuple[float, float],
+               tally: int) -> None:
+        """Count the elements that are apart (``RoundRequest.near``) at ``tally``; the least index goes behind it."""
+        relative, absolute = (int.from_bytes(struct.pack("<f", value), "little") for value in near)
+        self._launch(stream, f"differ_{dtype}", elements, left, right, elements, relative, absolute, tally)
 
     def fingerprint(self, stream: c_void_p, data: int, nbytes: int, total: int) -> None:
         """Add the fingerprint of the whole 16-byte words at ``data`` to the 64-bit sum at ``total``."""

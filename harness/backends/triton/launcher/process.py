@@ -21,7 +21,7 @@ from typing import Any
 from harness.backends.triton.launcher.binary import Binary
 from harness.backends.triton.launcher.client import DeviceFault
 from harness.backends.triton.launcher.refused import PlanRefused
-from harness.backends.triton.launcher.requests import CallOutcome, DeviceInfo, RoundRequest, RoundResult
+from harness.backends.triton.launcher.requests import Apart, CallOutcome, DeviceInfo, RoundRequest, RoundResult
 from harness.domain.codec import to_document
 from harness.domain.errors import InfrastructureError
 from harness.domain.plan import LaunchPlan
@@ -106,6 +106,7 @@ class LauncherProcess:
             "op": "round", "arrays": [_array(item) for item in request.arrays], "renewed": list(request.renewed),
             "factor_count": request.factor_count, "sides": dict(request.sides), "slots": request.slots,
             "spacer": request.spacer, "sweeps": [_sweep(sweep) for sweep in request.sweeps],
+            "near": list(request.near), "compared": list(request.compared) if request.compared else None,
         }
         kept_fd = os.memfd_create("kept", os.MFD_CLOEXEC)
         try:
@@ -121,6 +122,9 @@ class LauncherProcess:
             us={name: tuple(values) for name, values in answer["us"].items()},
             late=tuple((name, number) for name, number in answer["late"]), kept=kept, slope=slope, judged=judged,
             empty_us=float(answer["empty_us"]), mhz=tuple(answer["mhz"]),
+            apart=tuple(Apart(**{**row, "judged": float(row["judged"]), "trusted": float(row["trusted"])})
+                        for row in answer["apart"]),
+            written=tuple((name, number) for name, number in answer["written"]),
         )
 
     def _slopes(self, request: RoundRequest, timeout_s: float) -> tuple[dict[str, Any], dict[str, Any]]:

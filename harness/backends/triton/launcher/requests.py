@@ -73,7 +73,10 @@ class RoundRequest:
     repeated (element i takes ``factors[(start + i) % factor_count]``), so that a million factors serve any array.
     ``sides`` maps names to plans that were loaded. ``spacer`` bytes are allocated first, so that rounds differ in
     placement. ``slope`` asks for wall-clock seconds of that many and of four times as many back-to-back passes through
-    the whole ring, for every side (0: none).
+    the whole ring, for every side (0: none). ``compared`` names (side judged, side trusted): in every flushed sweep
+    that holds both, their outputs are compared on the device, whole. Floating-point elements are apart where
+    |a - b| > relative * max(|a|, |b|) + absolute (``near`` holds the two), or where one alone is NaN or infinite;
+    integers where they differ.
     """
 
     arrays: tuple[Lent, ...]
@@ -85,6 +88,22 @@ class RoundRequest:
     sweeps: tuple[Sweep, ...]
     spacer: int = 0
     slope: int = 0
+    near: tuple[float, float] = (0.0, 0.0)
+    compared: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """An output of ring slot ``slot`` that two sides left differently from the same contents in sweep ``sweep``:
+    ``count`` elements, the first at flat ``index``, where they are ``judged`` and ``trusted``."""
+
+    sweep: int
+    output: str
+    slot: int
+    count: int
+    index: int
+    judged: float
+    trusted: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +112,8 @@ class RoundResult:
     outputs changed after the end mark. ``kept``: bytes per sweep, in the order of its ``keeps``. ``slope``: per side
     ((calls, seconds), (calls, seconds)) by the launcher's wall clock, and the same by the judge's own clock around the
     requests in ``judged``. ``empty_us``: an event pair around an empty graph. ``mhz``: multiprocessor clock per sweep,
-    from device counters around the first side's turn, ``None`` where it could not be read.
+    from device counters around the first side's turn, ``None`` where it could not be read. ``apart``: where the
+    compared sides differ. ``written``: sides and sweeps whose kernels changed an input.
     """
 
     us: Mapping[str, tuple[float, ...]]
@@ -103,3 +123,5 @@ class RoundResult:
     judged: Mapping[str, tuple[tuple[int, float], tuple[int, float]]]
     empty_us: float
     mhz: tuple[float | None, ...]
+    apart: tuple[Apart, ...] = ()
+    written: tuple[tuple[str, int], ...] = ()

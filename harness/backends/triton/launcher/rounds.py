@@ -12,7 +12,9 @@ import ctypes
 import math
 import os
 import time
+from collections.abc import Callable
 from ctypes import c_uint, c_ulonglong, c_void_p
+from functools import partial
 from typing import Any
 
 from harness.backends.triton.launcher.arena import ALIGN, Arena, Block, rounded
@@ -22,6 +24,7 @@ from harness.backends.triton.launcher.driver import Cuda
 from harness.backends.triton.launcher.graphs import Graph, Loaded, Program
 from harness.backends.triton.launcher.memory import mapped
 from harness.backends.triton.launcher.own_kernels import OwnKernels
+from harness.backends.triton.launcher.twins import Twins
 
 WIDTHS = {"float32": 4, "int32": 4, "int64": 8}
 GAP = 4096
@@ -59,6 +62,8 @@ class Round:
         self._sides = {name: Side(arena, loaded) for name, loaded in sides.items()}
         self._flush = arena.allocate(2 * l2_bytes)
         self._ledger = arena.allocate(8 * LEDGER_WORDS)
+        self._sums = arena.allocate(16)
+        self._twins = Twins(cuda, arena, own, request, self._outputs_of())
         self._factors = self._first_contents(fds[0], 0, 4 * request["factor_count"])
         self._bases: dict[str, Block] = {}
         self._constants: dict[int, Block] = {}
@@ -101,13 +106,16 @@ class Round:
     @property
     def _vault(self) -> list[Block]:
         """What no measured kernel may see: first contents, factors and kept outputs."""
-        return [*self._bases.values(), *self._constants.values(), self._factors, self._keep]
+        return [*self._bases.values(), *self._constants.values(), self._factors, self._keep, self._sums,
+                *self._twins.blocks]
 
     def run(self) -> dict[str, Any]:
         """All sweeps; the answer document and the kept bytes."""
         sweeps = self._request["sweeps"]
         us: dict[str, list[float]] = {name: [] for name in self._sides}
         late: list[tuple[str, int]] = []
+        written: list[tuple[str, int]] = []
+        apart: list[dict[str, Any]] = []
         clocks: list[float | None] = []
         kept, place = [], self._keep.address
         for name in self._sides:
@@ -115,20 +123,25 @@ class Round:
         for number, sweep in enumerate(sweeps):
             for turn, name in enumerate(sweep["order"]):
                 self._prepare(sweep)
+                before = self._input_sum(sweep["slots"])
                 time_us, is_late, mhz = self._sample(name, sweep)
+                self._arena.show(self._vault)
+                if self._input_sum(sweep["slots"]) != before:
+                    written.append((name, number))
+                apart += [{"sweep": number, **found} for found in self._twins.look(self._stream, name, sweep)]
                 us[name].append(time_us)
                 if is_late:
                     late.append((name, number))
                 if turn == 0:
                     clocks.append(mhz)
-                if name == sweep["kept_side"] and sweep["keeps"]:
-                    self._arena.show([self._keep])
+                if name == sweep["kept_side"]:
                     for keep in sweep["keeps"]:
                         self._copy(place, self._output(keep), keep["count"])
                         kept.append((place, keep["count"]))
                         place += rounded(keep["count"], ALIGN)
         self._cuda.wait(self._stream)
-        answer = {"us": us, "late": late, "mhz": clocks, "empty_us": self._empty_us()}
+        answer = {"us": us, "late": late, "written": written, "apart": apart, "mhz": clocks,
+                  "empty_us": self._empty_us()}
         self._arena.show(self._vault)
         return {**answer, "kept": [self._bytes_at(address, count) for address, count in kept]}
 
@@ -216,6 +229,22 @@ class Round:
         self._cuda.download(words, ledger, 8 * LEDGER_WORDS)
         return (self._cuda.elapsed_us(self._start, self._end) / len(slots), words[0] != words[1],
                 _mhz(tuple(words[2:5]), tuple(words[6:9])))
+
+    def _outputs_of(self) -> dict[str, Callable[[int], tuple[int, int, str]]]:
+        """Per output: address, elements and dtype by slot."""
+        def place(number: int, slot: int) -> tuple[int, int, str]:
+            array = self._arrays[number]
+            return self._address(number, slot), math.prod(array["shape"]), str(array["dtype"])
+
+        return {array["name"]: partial(place, number) for number, array in enumerate(self._arrays)
+                if array["kind"] == "output"}
+
+    def _input_sum(self, slots: list[int]) -> int:
+        """A fingerprint of all inputs of ``slots``; the device is idle afterwards, the vault has to be visible."""
+        self._cuda.fill16(self._sums.address, 0, 16, self._stream)
+        self._warm_caches(tuple(slots), self._sums.address)
+        self._cuda.wait(self._stream)
+        return int.from_bytes(self._bytes_at(self._sums.address, 8), "little")
 
     def _warm_caches(self, slots: tuple[int, ...], total: int) -> None:
         """Read the inputs, so that they lie in the caches as far as they fit: by the launcher's own kernel, because the
