@@ -167,6 +167,8 @@ def _rollback_problem(row: Verification, verdict: Verdict | None) -> str | None:
         return f"The verification says {verdict.outcome}: {gate.first_reason(verdict)}"
     if not verdict.recomputed or verdict.evidence not in gate.EVIDENCE:
         return "The verification's times are no evidence."
+    if verdict.isolation < settings.REQUIRED_ISOLATION:
+        return f"The verification ran at isolation level {verdict.isolation}; {settings.REQUIRED_ISOLATION} is needed."
     gap = selftest_gap(verdict.environment_class, verdict.isolation, row.slot.backend)
     if gap:
         return gap

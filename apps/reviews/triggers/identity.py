@@ -31,6 +31,7 @@ KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
     "campaigns_campaign": (("id",),),
     "campaigns_round": (("id",), ("campaign_id", "number")),
     "campaigns_job": (("id",), ("verdict_id",)),
+    "campaigns_selftest": (("id",),),
     "campaigns_canarybase": (("id",), ("job_id",)),
     "campaigns_canaryreading": (("id",), ("verdict_id",)),
     "campaigns_canarydrift": (("id",),),

@@ -38,7 +38,7 @@ APPEND_ONLY = (
     "kernels_promotion", "kernels_verdict", "kernels_kernel", "kernels_blob", "kernels_contribution",
     "kernels_quarantine", "reviews_decision", "reviews_veto", "reviews_vetolift", "audit_auditentry",
     "campaigns_engineresult", "campaigns_influence", "stream_event", "reviews_comment",
-    "campaigns_canaryreading",
+    "campaigns_canaryreading", "campaigns_selftest",
 )
 UNDELETABLE = (
     "reviews_reviewrequest", "reviews_thread", "reviews_verification", "teams_rolegrant", "teams_membership",

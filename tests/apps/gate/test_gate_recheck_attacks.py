@@ -6,10 +6,12 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from gate_attack import refused_by_database
 from gate_world import ENVIRONMENT, HARDWARE, World, light, medium, verdict_document
 
 from apps.campaigns.jobs.services import job_complete, job_fail, job_lease
-from apps.campaigns.models import Job
+from apps.campaigns.jobs.workers import selftest_record
+from apps.campaigns.models import Job, SelfTest
 from apps.kernels.models import Promotion, Quarantine, Slot
 from apps.reviews.gate import requirements
 from apps.reviews.models import Verification
@@ -137,3 +139,27 @@ def test_approvals_from_before_a_quarantine_promote_nothing(world: World) -> Non
     again = world.new_campaign().request(relight())
     world.decide(again, world.cem)
     assert world.verify(again).state == "promoted"
+
+
+def test_no_statement_turns_a_failed_self_test_into_a_passed_one(world: World) -> None:
+    row = SelfTest.objects.get()
+    for change in (lambda: SelfTest.objects.filter(pk=row.pk).update(isolation=2), row.delete):
+        refused_by_database(change, "never")
+
+
+def test_a_rollback_is_verified_behind_the_walls_that_the_installation_asks_for(
+    world: World, settings: object
+) -> None:
+    assert world.promote(medium("1"), world.ben).state == "promoted"
+    first = Promotion.objects.get()
+    assert world.new_campaign().promote(medium("2"), world.cem).state == "promoted"
+    tests = SelfTest.objects.get()
+    selftest_record(evaluator_version=tests.evaluator_version, environment_class=ENVIRONMENT, isolation=2,
+                    backend="numba", quick=True, passed=True, report={})
+    settings.REQUIRED_ISOLATION = 3  # type: ignore[attr-defined]
+    row = rollback_start(slot=Slot.objects.get(), promotion=first, person=world.ben, reason="slow")
+    assert row.job is not None
+    world.answer(row.job, isolation=2)
+    gate_sweep()
+    row.refresh_from_db()
+    assert row.state == "refused" and "isolation level 2" in row.cause and Promotion.objects.count() == 2
