@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import rms_norm
 
 from harness.operators.base import Dims
-from harness.operators.exact import EXACT, odd_integers, with_square_sum
+from harness.operators.exact import EXACT, odd_integers, roundings, with_square_sum
 from harness.operators.implementation import Attributes, ExactProbe, Relation, Tensors
 from harness.operators.summation import serial_loss
 from harness.operators.values import mixed_rows, normal, quantise, signs, uniform
@@ -126,4 +126,4 @@ def exact_probes(dims: Dims, dtype: torch.dtype, generator: torch.Generator) -> 
     x, weight = (torch.stack(found) / 2.0**power)[:, order], weight[order]
     inputs = {"x": x.to(dtype), "weight": weight.to(dtype)}
     return [ExactProbe("integers with an exact mean square", inputs, {"eps": 4.0**-power},
-                       {"out": (x * weight).to(dtype)}, roundings=16.0)]
+                       {"out": (x * weight).to(dtype)}, roundings=roundings(cols))]

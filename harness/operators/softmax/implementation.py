@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from harness.operators.base import Dims
-from harness.operators.exact import tie_distance
+from harness.operators.exact import roundings, tie_distance
 from harness.operators.implementation import Attributes, ExactProbe, Relation, Tensors
 from harness.operators.summation import serial_loss
 from harness.operators.values import mixed_rows, places, quantise
@@ -115,4 +115,4 @@ def _counted(dtype: torch.dtype, generator: torch.Generator) -> ExactProbe:
     right = torch.where(shared, 1 / chosen[:, None], 0.0)
     x = torch.where(shared, 0.0, -500.0)
     return ExactProbe("an odd number of entries share", {"x": x.to(dtype)}, {}, {"out": right.to(dtype)},
-                      roundings=16.0)
+                      roundings=roundings(COUNT_COLS))
