@@ -208,4 +208,5 @@ def _mean_of_values(dims: Dims, dtype: torch.dtype, generator: torch.Generator) 
     out = right.repeat_interleave(dims["q_heads"] // kv_heads, dim=1)
     q = torch.ones(batch, dims["q_heads"], dim)
     inputs = {"q": q.to(dtype), "k_cache": k.to(dtype).contiguous(), "v_cache": v.to(dtype), "seq_lens": _full(dims)}
-    return ExactProbe(f"the mean of {count} values", inputs, {"scale": 1.0}, {"out": out.to(dtype)}, roundings=roundings(max_seq))
+    return ExactProbe(f"the mean of {count} values", inputs, {"scale": 1.0}, {"out": out.to(dtype)},
+                      roundings=roundings(max_seq))
