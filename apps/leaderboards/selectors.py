@@ -118,11 +118,12 @@ def _kernels(slots: Iterable[Slot]) -> set[tuple[int, str]]:
 def _newest(
     slots: dict[int, Slot], wanted: set[tuple[int, str]], hardware: str, workload: str
 ) -> dict[tuple[int, str, str], int]:
-    """The key of the newest passed and timed verdict of each pair in each environment class."""
+    """The key of the newest passed and timed verdict of each pair in each environment class; an imported one only where
+    none was made here."""
     rows = Verdict.objects.filter(
         team__in=list(slots), kernel__in={kernel for _, kernel in wanted}, hardware=hardware, workload=workload,
         outcome="passed",
-    ).exclude(evidence="").order_by("id").values_list("team_id", "kernel_id", "environment_class", "id")
+    ).exclude(evidence="").order_by("-foreign", "id").values_list("team_id", "kernel_id", "environment_class", "id")
     return {(team, kernel, klass): pk for team, kernel, klass, pk in rows if team and (team, kernel) in wanted}
 
 

@@ -13,6 +13,7 @@ from gate_world import HARDWARE, World, medium
 from apps.bridge.runner.responses import ResponseInvalid, _load
 from apps.kernels.exports import samples_csv
 from apps.kernels.models import Verdict
+from apps.kernels.verdicts import verdict_import
 from apps.leaderboards.selectors import board
 
 SignIn = Callable[..., Client]
@@ -55,3 +56,15 @@ def test_a_time_that_nobody_held_against_a_clock_is_not_ranked(world: World) -> 
     found = board(world.ada, operator="rms_norm", backend="numba", hardware=HARDWARE, workload="llm")
     claimed = [row for row in found.rows if row.evidence == "claimed"]
     assert claimed and all(row.rank is None and "reported" in row.why_unranked for row in claimed)
+
+
+def test_an_import_takes_no_figure_of_ours_from_the_board(world: World) -> None:
+    world = world.new_campaign()
+    world.measure_baseline()
+    verdict = world.round(medium("8"), ratios={"incumbent": 1.3, "baseline": 1.3})
+    assert verdict.samples is not None
+    verdict_import(kernel=verdict.kernel, team=world.team, document=verdict.document, workload="llm", by=world.ada,
+                   samples=bytes(verdict.samples.data), origin="a colleague's machine")
+    found = board(world.ada, operator="rms_norm", backend="numba", hardware=HARDWARE, workload="llm")
+    row = next(row for row in found.rows if row.kernel == verdict.kernel_id)
+    assert row.verdict == verdict.pk and not row.foreign and row.rank is not None
