@@ -18,8 +18,8 @@ MANTISSA = {torch.float32: 24, torch.bfloat16: 8, torch.float16: 11}
 
 def roundings(length: int) -> float:
     """What a float32 result may be off by, in roundings of float32: a root, a quotient or an exponential, and the sum
-    of a kernel whose terms are no integers any more (divided by the length first, averaged as they come), 2 sqrt(length)
-    as in the judge's bounds. Narrower sums and operands err by thousands."""
+    of a kernel whose terms are no integers any more (divided by the length first, averaged as they come), which is
+    2 sqrt(length) as in the judge's bounds. Narrower sums and operands err by thousands."""
     return 16.0 + 2.0 * math.sqrt(length)
 
 
