@@ -17,6 +17,7 @@ from harness.domain.vocabulary import (
     Tier,
     blame_of,
 )
+from harness.domain.words import REASON_KEPT, one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,23 @@ class Reason:
     expected: float | str | None = None
     bound: float | None = None
 
+    def __post_init__(self) -> None:
+        """Whatever stage built it, and out of whatever words: a reason can be written, and is one readable line."""
+        for name, kept in (("code", 80), ("text", REASON_KEPT), ("case", 200), ("got", 200), ("expected", 200)):
+            said = getattr(self, name)
+            if isinstance(said, str):
+                object.__setattr__(self, name, one_line(said, kept))
+
 
 @dataclass(frozen=True, slots=True)
 class TierReason:
-    """One cause of a tier, pinned to a line of the newer source."""
+    """One cause of a tier, pinned to a line of the newer source; ``text`` is cleaned like a ``Reason``'s."""
 
     line: int | None
     text: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", one_line(self.text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from harness.domain.errors import UsageError
 from harness.domain.vocabulary import Outcome
+from harness.domain.words import plain
 from harness.evaluation.sandbox import frames, modes, proof, seccomp, tree
-from harness.evaluation.sandbox.verdicts_on_faults import crashed, plain, said
+from harness.evaluation.sandbox.verdicts_on_faults import crashed, said
 from harness.evaluation.sandbox.worker import claimed_seconds
 from harness.evaluation.timing.sides import Side
 

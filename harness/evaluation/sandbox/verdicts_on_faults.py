@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 from harness.domain.vocabulary import Outcome
+from harness.domain.words import plain, quoted
 from harness.evaluation.ports import Fault
 from harness.evaluation.sandbox import watch
 
@@ -18,21 +18,8 @@ OUTCOMES_SAID = (
     Outcome.INCORRECT_SHAPE, Outcome.INCORRECT_DTYPE,
 )
 """What any candidate's process may report of itself."""
-TEXT_KEPT = 800
 MOST_LINES = 1 << 20
-_ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _CANDIDATE_LINE = re.compile(r'File "candidate\.py", line (\d+)')
-
-
-def plain(text: str, kept: int = TEXT_KEPT) -> str:
-    """``text`` without control, bidirectional, zero-width and surrogate characters, cut to ``kept`` characters.
-
-    What is left can be written as UTF-8: a lone surrogate could not, and would break every document it gets into.
-    """
-    bounded = _ESCAPE.sub("", text[: 16 * kept])
-    cleaned = "".join(c for c in bounded if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE).strip()
-    return cleaned if len(cleaned) <= kept else cleaned[: kept - 1] + "…"
 
 
 def late(seconds: float) -> Fault:
@@ -105,4 +92,4 @@ def crashed(status: int, output: str, *, in_guard: bool) -> Fault:
 def _printed(output: str) -> str:
     printed = output.partition("Fatal Python error")[0]  # the interpreter's own report of the crash follows there
     last = plain(printed.strip().rpartition("\n")[2], 200)
-    return f"It last printed: {last}" if last else ""
+    return f"It last printed: {quoted(last)}." if last else ""

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from harness.domain.vocabulary import Backend
+from harness.evaluation.source.steps import walk
 
 _BITS = {"float64": 64, "double": 64, "float32": 32, "float16": 16, "half": 16, "bfloat16": 16}
 _LITERAL = 64  # a bare float literal; what that means depends on the backend
@@ -38,7 +39,7 @@ def dot_out_dtypes(function: ast.FunctionDef) -> list[int]:
 
 def _body_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
     for statement in function.body:
-        yield from ast.walk(statement)
+        yield from walk(statement)
 
 
 def accumulators(function: ast.FunctionDef) -> set[str]:
@@ -71,7 +72,7 @@ def _data_names(function: ast.FunctionDef) -> set[str]:
 
 
 def _is_data(value: ast.expr, data: set[str]) -> bool:
-    for node in ast.walk(value):
+    for node in walk(value):
         if isinstance(node, ast.Name) and node.id in data:
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PRODUCERS:
@@ -95,7 +96,7 @@ def _start_widths(function: ast.FunctionDef, name: str) -> Iterator[int]:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return {name.id for name in walk(node) if isinstance(name, ast.Name)}
 
 
 def _value_widths(value: ast.expr) -> Iterator[int]:
@@ -104,7 +105,7 @@ def _value_widths(value: ast.expr) -> Iterator[int]:
     if isinstance(value, ast.Constant) and type(value.value) is float:
         yield _LITERAL
         return
-    widths = [bits for node in ast.walk(value) if (bits := _bits(node)) is not None]
+    widths = [bits for node in walk(value) if (bits := _bits(node)) is not None]
     if widths and isinstance(value, ast.Call):
         yield min(widths)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from harness.domain.verdict import TierReason
 from harness.domain.vocabulary import Backend, Tier
 from harness.evaluation.source.accumulators import accumulators, dot_out_dtypes, mentions_wide, narrowest
+from harness.evaluation.source.steps import walk
 
 _NOT_LISTED: dict[type[ast.AST], str] = {
     ast.FunctionDef: "a nested function", ast.AsyncFunctionDef: "a nested function", ast.Lambda: "a lambda",
@@ -43,7 +44,7 @@ def special_call(node: ast.AST) -> str | None:
 
 def _nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
     for statement in function.body:
-        yield from ast.walk(statement)
+        yield from walk(statement)
 
 
 def _special_calls(old: ast.FunctionDef, new: ast.FunctionDef) -> Iterator[tuple[Tier, TierReason]]:

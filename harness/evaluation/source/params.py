@@ -11,6 +11,7 @@ from typing import Any
 from harness.domain.errors import SourceError
 from harness.domain.vocabulary import Backend
 from harness.evaluation.source.intake import parse
+from harness.evaluation.source.steps import walk
 from harness.evaluation.source.structure import PARAMS, assigned_name, names_bound_by
 from harness.operators.base import OperatorSpec, Tunable
 
@@ -42,7 +43,7 @@ def read_params(source: str | ast.Module) -> dict[str, Any]:
         if assigned_name(statement) == PARAMS and target is None:
             literal = statement.value  # type: ignore[attr-defined]
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target  # type: ignore[attr-defined]
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if node is not target and _touches_params(node):
             line = getattr(node, "lineno", None)
             raise SourceError(f"Line {line} assigns {PARAMS} a second time or changes it. Write one literal dict.",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from harness.domain.vocabulary import Backend
 from harness.evaluation.source.intake import parse
+from harness.evaluation.source.steps import walk
 
 PARAMS = "PARAMS"
 RUN = "run"
@@ -77,7 +78,7 @@ def read_structure(source: str | ast.Module, backend: Backend) -> Structure:
                 found.constants[name] = value
         elif not (position == 0 and is_docstring(statement)):
             found.rest.append(statement)
-            for node in ast.walk(statement):
+            for node in walk(statement):
                 for name in names_bound_by(node):
                     _bind(found, name, node.lineno)  # type: ignore[attr-defined]
     for statement in tree.body:  # after all imports are known

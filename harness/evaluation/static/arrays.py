@@ -10,6 +10,7 @@ import ast
 from dataclasses import dataclass, field
 
 from harness.evaluation.source.scopes import parameter_names
+from harness.evaluation.source.steps import step, walk
 from harness.evaluation.static.candidate import Candidate
 
 ALLOCATIONS = frozenset({"empty", "empty_like", "zeros", "zeros_like", "empty_strided", "new_empty", "new_zeros"})
@@ -35,6 +36,7 @@ class Arrays:
 
     def may_hold(self, host: str, node: ast.AST) -> bool:
         """Whether an expression of module-level function ``host`` may be, or contain, an array."""
+        step()
         if isinstance(node, ast.Name):
             return node.id in self.names[host]
         if isinstance(node, ast.Subscript):
@@ -57,6 +59,7 @@ class Arrays:
 
     def is_array(self, host: str, node: ast.AST) -> bool:
         """Whether an expression may be an array itself, so that a loop over it would read values."""
+        step()
         if isinstance(node, ast.Name):
             return node.id in self.itself[host]
         if isinstance(node, ast.Subscript):
@@ -131,13 +134,13 @@ def _find(candidate: Candidate) -> Arrays:
     if "run" in arrays.names:
         arrays.names["run"], arrays.itself["run"] = set(ranks), set(ranks)
     for host, function in candidate.found.hosts.items():
-        for node in ast.walk(function):
+        for node in walk(function):
             for name, target in _named_functions(node, function):
                 arrays._functions.setdefault((host, name), []).append((host, target))
     while True:
         before = _size(arrays)
         for host, function in candidate.found.hosts.items():
-            for node in ast.walk(function):
+            for node in walk(function):
                 _propagate(arrays, host, node)
         if _size(arrays) == before:
             return arrays
@@ -169,7 +172,7 @@ def _propagate(arrays: Arrays, host: str, node: ast.AST) -> None:
             arrays.itself[host] |= _names(node.target)
     elif isinstance(node, ast.FunctionDef):
         if any(isinstance(part, ast.Return) and part.value is not None and arrays.may_hold(host, part.value)
-               for part in ast.walk(node)):
+               for part in walk(node)):
             arrays.returning.add(id(node))
     elif isinstance(node, ast.Lambda) and arrays.may_hold(host, node.body):
         arrays.returning.add(id(node))
@@ -215,4 +218,4 @@ def _gathering(function: Function) -> set[str]:
 
 
 def _names(target: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
+    return {node.id for node in walk(target) if isinstance(node, ast.Name)}

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from harness.domain.vocabulary import Backend
 from harness.evaluation.source.scopes import Scope, scoped_nodes
+from harness.evaluation.source.steps import walk
 from harness.evaluation.source.structure import Structure, is_kernel
 from harness.evaluation.static import allow_numba, allow_triton
 from harness.evaluation.static.allowed import Allowed
@@ -29,10 +30,12 @@ class Candidate:
     report: Report = field(default_factory=Report)
     parents: dict[int, ast.AST] = field(default_factory=dict)
     arrays: Any = None  # what arrays.find_arrays found, once it was asked
+    option_keys: dict[tuple[str, str], dict[str, int] | None] = field(default_factory=dict)  # see ``launch_form``
+    functional: dict[str, bool] = field(default_factory=dict)  # constants that hold a function; see ``objects``
     _scoped: list[tuple[Context, ast.AST, Scope | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for node in ast.walk(self.found.tree):
+        for node in walk(self.found.tree):
             for child in ast.iter_child_nodes(node):
                 self.parents[id(child)] = node
 
@@ -59,7 +62,7 @@ class Candidate:
                     yield context, node, scope
                 yield from self._outside(statement)
             elif not isinstance(statement, ast.Import | ast.ImportFrom):
-                for node in ast.walk(statement):
+                for node in walk(statement):
                     yield "module", node, None
 
     def _outside(self, function: ast.FunctionDef) -> Iterator[tuple[Context, ast.AST, Scope | None]]:

@@ -6,6 +6,7 @@ from harness.domain.errors import SourceError
 from harness.domain.vocabulary import Backend
 from harness.evaluation.source.intake import parse, read_source
 from harness.evaluation.source.params import key_lines, problems, read_params
+from harness.evaluation.source.steps import analysed, bounded
 from harness.evaluation.source.structure import read_structure
 from harness.evaluation.static.candidate import Candidate
 from harness.evaluation.static.findings import CODES, Finding, Report
@@ -31,14 +32,20 @@ def findings(source: str, spec: OperatorSpec, backend: Backend,
              prohibited: tuple[str, ...] = ()) -> tuple[Finding, ...]:
     """Everything the static checks have to say about ``source``, blocking findings first.
 
-    ``prohibited`` are the goal's prohibitions. A source that cannot be read or parsed gives its one finding.
+    ``prohibited`` are the goal's prohibitions. A source that cannot be read or parsed gives its one finding, and so
+    does one whose analysis takes too many steps or fails: nothing but the text decides about that, so it blocks.
     """
     report = Report()
     try:
-        tree = parse(read_source(source.encode("utf-8", "surrogatepass")))
+        with bounded(), analysed():
+            _read(source, spec, backend, prohibited, report)
     except SourceError as error:
         report.add(error.code if error.code in CODES else "source_unreadable", error.text, error.line)
-        return report.findings()
+    return report.findings()
+
+
+def _read(source: str, spec: OperatorSpec, backend: Backend, prohibited: tuple[str, ...], report: Report) -> None:
+    tree = parse(read_source(source.encode("utf-8", "surrogatepass")))
     found = read_structure(tree, backend)
     try:
         params = read_params(tree)
@@ -50,4 +57,3 @@ def findings(source: str, spec: OperatorSpec, backend: Backend,
     candidate = Candidate(found, spec, tuple(prohibited), report)
     for check in _CHECKS:
         check(candidate)
-    return report.findings()

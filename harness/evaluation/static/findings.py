@@ -30,6 +30,7 @@ BLOCK, LOOK, NOTE = Severity.BLOCK, Severity.LOOK, Severity.NOTE
 CODES: dict[str, Severity] = {
     # the file as a whole
     "source_unreadable": BLOCK, "source_too_large": BLOCK, "source_encoding": BLOCK, "source_empty": BLOCK,
+    "source_too_complex": BLOCK, "source_not_analysed": BLOCK,
     "source_characters": BLOCK, "source_nesting": BLOCK, "source_identifier": BLOCK, "syntax_error": BLOCK,
     "params_not_literal": BLOCK, "params_rebound": BLOCK, "params_undeclared": LOOK,
     # module level

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from harness.evaluation.source.steps import walk
 from harness.evaluation.static.allowed import words
 from harness.evaluation.static.arrays import Arrays, find_arrays
 from harness.evaluation.static.candidate import Candidate
@@ -18,7 +19,7 @@ def check_host_data(candidate: Candidate) -> None:
     """Report arithmetic on arrays, reads of their elements and loops over them in `run` and host helpers."""
     arrays = find_arrays(candidate)
     for host, function in candidate.found.hosts.items():
-        for node in ast.walk(function):
+        for node in walk(function):
             _check_node(candidate, arrays, host, node)
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 
 from harness.domain.errors import SourceError
 from harness.domain.vocabulary import Backend
 from harness.evaluation.source.params import key_lines, read_params
 from harness.evaluation.source.scopes import parameter_names
+from harness.evaluation.source.steps import step, walk
 from harness.evaluation.static.candidate import Candidate
 
 _READING = ("get", "items", "keys", "values")
+Keys = dict[str, int]
+"""Option names with the line on which each stands first."""
 
 
 def check_launch_form(candidate: Candidate) -> None:
@@ -19,7 +23,7 @@ def check_launch_form(candidate: Candidate) -> None:
         return
     for host in candidate.found.hosts.values():
         aliases = kernel_aliases(candidate, host)
-        for node in ast.walk(host):
+        for node in walk(host):
             if isinstance(node, ast.Subscript):
                 _check_form(candidate, host, node, aliases)
 
@@ -43,7 +47,7 @@ def kernel_aliases(candidate: Candidate, host: ast.FunctionDef) -> dict[str, set
     known = {name: {name} for name in candidate.found.kernels}
     while True:
         before = sum(map(len, known.values()))
-        for node in ast.walk(host):
+        for node in walk(host):
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
                 if isinstance(node.value, ast.Call):
                     continue
@@ -62,48 +66,52 @@ def _check_options(candidate: Candidate, host: ast.FunctionDef, call: ast.Call, 
         fine |= set(parameter_names(candidate.found.kernels[kernel].args))
     names = " or ".join(sorted(kernels))
     for keyword in call.keywords:
-        keys = [(keyword.arg, call.lineno)] if keyword.arg else _expanded_keys(candidate, host, keyword.value)
+        keys = {keyword.arg: call.lineno} if keyword.arg else _expanded_keys(candidate, host, keyword.value)
         if keys is None:
             candidate.report.add("launch_option", f"The options of this launch of {names} cannot be read. Write them "
                                  "out, or pass **PARAMS.", call.lineno)
             continue
-        for key, line in keys:
+        for key, line in keys.items():
             declared = candidate.spec.tunable(key, Backend.TRITON) is not None
             if key not in fine and not (keyword.arg is None and declared):
                 candidate.report.add("launch_option", f"{key} is neither a parameter of {names} nor a launch option "
                                      f"({', '.join(sorted(options))}).", line)
 
 
-def _expanded_keys(candidate: Candidate, host: ast.FunctionDef, value: ast.expr) -> list[tuple[str, int]] | None:
+def _expanded_keys(candidate: Candidate, host: ast.FunctionDef, value: ast.expr) -> Keys | None:
     """The keys behind ``**value``; ``None`` where they cannot be read from the text."""
+    step()
     if isinstance(value, ast.Name) and value.id == "PARAMS":
-        try:
-            return [(key, key_lines(candidate.found.tree).get(key, value.lineno))
-                    for key in read_params(candidate.found.tree)]
-        except SourceError:
-            return []  # reported as such
+        return _keys_of_params(candidate, value.lineno)
     if isinstance(value, ast.Dict):
-        keys: list[tuple[str, int]] = []
-        for key, item in zip(value.keys, value.values, strict=True):
-            found = _expanded_keys(candidate, host, item) if key is None else _constant(key)
-            if found is None:
-                return None
-            keys += found
-        return keys
+        return _together(_expanded_keys(candidate, host, item) if key is None else _constant(key)
+                         for key, item in zip(value.keys, value.values, strict=True))
     if isinstance(value, ast.DictComp):
-        if not _over_params(value):
-            return None
-        return _expanded_keys(candidate, host, ast.Name("PARAMS", ast.Load(), lineno=value.lineno))
+        return _keys_of_params(candidate, value.lineno) if _over_params(value) else None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
-        keys = []
-        keys += [(keyword.arg, value.lineno) for keyword in value.keywords if keyword.arg is not None]
-        for part in [*value.args, *(keyword.value for keyword in value.keywords if keyword.arg is None)]:
-            found = _expanded_keys(candidate, host, part)
-            if found is None:
-                return None
-            keys += found
-        return keys
+        written = {keyword.arg: value.lineno for keyword in value.keywords if keyword.arg is not None}
+        parts = [*value.args, *(keyword.value for keyword in value.keywords if keyword.arg is None)]
+        return _together([written, *(_expanded_keys(candidate, host, part) for part in parts)])
     return _keys_of_name(candidate, host, value.id) if isinstance(value, ast.Name) else None
+
+
+def _keys_of_params(candidate: Candidate, line: int) -> Keys:
+    try:
+        lines = key_lines(candidate.found.tree)
+        return {key: lines.get(key, line) for key in read_params(candidate.found.tree)}
+    except SourceError:
+        return {}  # reported as such
+
+
+def _together(parts: Iterable[Keys | None]) -> Keys | None:
+    """All keys with the line where each stands first; ``None`` where one part cannot be read."""
+    keys: Keys = {}
+    for part in parts:
+        if part is None:
+            return None
+        step(len(part))
+        keys = part | keys
+    return keys
 
 
 def _over_params(value: ast.DictComp) -> bool:
@@ -117,29 +125,34 @@ def _over_params(value: ast.DictComp) -> bool:
     return _is(source, "PARAMS") and _is(first, value.key.id)
 
 
-def _keys_of_name(candidate: Candidate, host: ast.FunctionDef, name: str) -> list[tuple[str, int]] | None:
-    """Keys of every dict that a local name is bound to, and of every store into it."""
-    keys: list[tuple[str, int]] = []
+def _keys_of_name(candidate: Candidate, host: ast.FunctionDef, name: str) -> Keys | None:
+    """Keys of every dict that a local name is bound to, and of every store into it; read once a name. A name whose
+    keys come out of its own, over others or not, cannot be read."""
+    asked = (host.name, name)
+    if asked not in candidate.option_keys:
+        candidate.option_keys[asked] = None
+        candidate.option_keys[asked] = _together(_stores(candidate, host, name))
+    return candidate.option_keys[asked]
+
+
+def _stores(candidate: Candidate, host: ast.FunctionDef, name: str) -> Iterator[Keys | None]:
     bound = False
-    for node in ast.walk(host):
-        found: list[tuple[str, int]] | None = []
+    for node in walk(host):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
             statement = candidate.parent(node)
             plain = isinstance(statement, ast.Assign | ast.AugAssign) and name not in _names(statement.value)
-            found = _expanded_keys(candidate, host, statement.value) if plain else None  # type: ignore[union-attr]
+            yield _expanded_keys(candidate, host, statement.value) if plain else None  # type: ignore[union-attr]
             bound = True
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is(node.value, name):
-            found = _constant(node.slice)
+            yield _constant(node.slice)
         elif isinstance(node, ast.Attribute) and _is(node.value, name) and node.attr not in _READING:
-            found = None
-        if found is None:
-            return None
-        keys += found
-    return keys if bound else None
+            yield None
+    if not bound:
+        yield None
 
 
-def _constant(node: ast.expr) -> list[tuple[str, int]] | None:
-    return [(node.value, node.lineno)] if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+def _constant(node: ast.expr) -> Keys | None:
+    return {node.value: node.lineno} if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def _is(node: ast.expr, name: str) -> bool:
@@ -147,4 +160,4 @@ def _is(node: ast.expr, name: str) -> bool:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return {part.id for part in walk(node) if isinstance(part, ast.Name)}

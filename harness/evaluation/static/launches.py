@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from harness.evaluation.source.steps import walk
 from harness.evaluation.static.candidate import Candidate
 from harness.evaluation.static.launch_form import check_launch_form
 
@@ -22,7 +23,7 @@ def check_launches(candidate: Candidate) -> None:
         if name not in reached:
             candidate.report.add("kernel_unused", f"The kernel function {name} is never used by `run`.",
                                  function.lineno)
-    used = {node.id for node in ast.walk(run) if isinstance(node, ast.Name)}
+    used = {node.id for node in walk(run) if isinstance(node, ast.Name)}
     for argument in candidate.spec.outputs:
         if argument.name not in used:
             candidate.report.add("output_unused", f"`run` never uses the output `{argument.name}`.", run.lineno)
@@ -35,7 +36,7 @@ def check_launches(candidate: Candidate) -> None:
 
 def launch_calls(candidate: Candidate, root: ast.AST) -> Iterator[ast.Call]:
     """``kernel[grid](...)`` for Triton, ``kernel(...)`` for numba."""
-    for node in ast.walk(root):
+    for node in walk(root):
         if isinstance(node, ast.Call):
             function = node.func.value if isinstance(node.func, ast.Subscript) else node.func
             if isinstance(function, ast.Name) and function.id in candidate.found.kernels:
@@ -44,23 +45,31 @@ def launch_calls(candidate: Candidate, root: ast.AST) -> Iterator[ast.Call]:
 
 def launches_on_a_path(candidate: Candidate, body: Sequence[ast.stmt]) -> int:
     """The largest number of launches on one path; a loop around a launch counts as two."""
-    total = 0
-    for position, statement in enumerate(body):
+    through, ended = _most_launches(candidate, body)
+    return max(ended, through or 0)
+
+
+def _most_launches(candidate: Candidate, body: Sequence[ast.stmt]) -> tuple[int | None, int]:
+    """The most launches on a path that runs through ``body`` (``None``: none does), and on one that ends inside.
+
+    Paths are bounded, not listed: a row of conditions doubles their number at each of them.
+    """
+    total, ended = 0, 0
+    for statement in body:
         if isinstance(statement, ast.If):
-            rest = body[position + 1:]
-            yes = launches_on_a_path(candidate, _with_rest(statement.body, rest))
-            no = launches_on_a_path(candidate, _with_rest(statement.orelse, rest))
-            return total + max(yes, no)
+            total += sum(1 for _ in launch_calls(candidate, statement.test))
+            branches = [_most_launches(candidate, branch) for branch in (statement.body, statement.orelse)]
+            ended = max(ended, *(total + inside for _, inside in branches))
+            onward = [through for through, _ in branches if through is not None]
+            if not onward:
+                return None, ended
+            total += max(onward)
+            continue
         here = sum(1 for _ in launch_calls(candidate, statement))
         total += 2 * here if isinstance(statement, ast.For | ast.While) else here
-        if isinstance(statement, ast.Return):
-            return total
-    return total
-
-
-def _with_rest(branch: list[ast.stmt], rest: Sequence[ast.stmt]) -> list[ast.stmt]:
-    ends = bool(branch) and isinstance(branch[-1], ast.Return | ast.Raise)
-    return branch if ends else [*branch, *rest]
+        if isinstance(statement, ast.Return | ast.Raise):
+            return None, max(ended, total)
+    return total, ended
 
 
 def _reachable(candidate: Candidate) -> set[str]:
@@ -71,7 +80,7 @@ def _reachable(candidate: Candidate) -> set[str]:
         if name in reached or name not in functions:
             continue
         reached.add(name)
-        nodes: Iterable[ast.AST] = (node for statement in functions[name].body for node in ast.walk(statement))
+        nodes: Iterable[ast.AST] = (node for statement in functions[name].body for node in walk(statement))
         todo.extend(node.id for node in nodes if isinstance(node, ast.Name))
     return reached
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from harness.evaluation.source.steps import walk
 from harness.evaluation.static.candidate import Candidate
 
 
@@ -29,14 +30,14 @@ def check_loops(candidate: Candidate) -> None:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return {name.id for name in walk(node) if isinstance(name, ast.Name)}
 
 
 def _changed(loop: ast.While) -> set[str]:
     """Names assigned, stored into, or passed to a call inside the loop (a call may fill an array)."""
     changed: set[str] = set()
     for part in [*loop.body, loop.test]:
-        for node in ast.walk(part):
+        for node in walk(part):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 changed.add(node.id)
             elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):

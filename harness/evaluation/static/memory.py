@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from harness.domain.vocabulary import Backend
+from harness.evaluation.source.steps import step, walk
 from harness.evaluation.static.allow_triton import GL, TL
 from harness.evaluation.static.candidate import Candidate
 
@@ -21,7 +22,7 @@ def check_masks(candidate: Candidate) -> None:
         return
     for kernel in candidate.found.kernels.values():
         spread, blocks = _spread_names(kernel), _block_pointers(kernel)
-        for node in ast.walk(kernel):
+        for node in walk(kernel):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
                 path = candidate.found.dotted(node.func) or ""
                 root, _, name = path.rpartition(".")
@@ -54,7 +55,7 @@ def _masked(node: ast.Call, name: str) -> bool:
 def _block_pointers(kernel: ast.FunctionDef) -> set[str]:
     """Names bound to `make_block_ptr` or an advanced one."""
     names: set[str] = set()
-    for node in ast.walk(kernel):
+    for node in walk(kernel):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             function = node.value.func
             if isinstance(function, ast.Attribute) and function.attr == "make_block_ptr":
@@ -67,16 +68,17 @@ def _spread_names(kernel: ast.FunctionDef) -> set[str]:
     names: set[str] = set()
     while True:
         before = len(names)
-        for node in ast.walk(kernel):
+        for node in walk(kernel):
             if isinstance(node, ast.Assign | ast.AugAssign) and _is_spread(node.value, names):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                names |= {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+                names |= {name.id for target in targets for name in walk(target) if isinstance(name, ast.Name)}
         if len(names) == before:
             return names
 
 
 def _is_spread(node: ast.expr, names: set[str]) -> bool:
     """Whether an expression depends on the lanes of a block; reductions and descriptors do not count as such."""
+    step()
     if isinstance(node, ast.Call):
         called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if called in _SPREADS:

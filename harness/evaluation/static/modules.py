@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from harness.domain.vocabulary import Backend
+from harness.evaluation.source.steps import walk
 from harness.evaluation.source.structure import PARAMS, assigned_name, decorator_path, is_docstring, is_kernel
 from harness.evaluation.static.candidate import Candidate
 
@@ -77,7 +78,7 @@ def _check_decorators(candidate: Candidate, function: ast.FunctionDef) -> None:
     for node in function.decorator_list:
         path = decorator_path(found, node) or ""
         if any(isinstance(part, ast.Constant) and isinstance(part.value, str) and "\n" in part.value
-               for part in ast.walk(node)):
+               for part in walk(node)):
             # Triton takes the first line that starts with `def` for the kernel, inside such a string too.
             report.add("decorator_option", f"A decorator of {function.name} contains a string of several lines. Write "
                                            "it on one line.", node.lineno)
@@ -114,7 +115,7 @@ def _check_options(candidate: Candidate, function: ast.FunctionDef, call: ast.Ca
             options = ", ".join(sorted(candidate.allowed.decorator_options))
             report.add("decorator_option", f"The option {keyword.arg or '**'} on {name} is not allowed. "
                                            f"Allowed are {options}.", call.lineno)
-        elif any(not isinstance(part, _LITERAL) for part in ast.walk(keyword.value)):
+        elif any(not isinstance(part, _LITERAL) for part in walk(keyword.value)):
             report.add("decorator_option", f"The option {keyword.arg} on {name} is not a literal.", call.lineno)
 
 
@@ -134,7 +135,7 @@ def _check_constant(candidate: Candidate, name: str, value: ast.expr) -> None:
     found = candidate.found
     if name.startswith("__"):
         candidate.report.add("private_name", f"{name} is a name that Python itself uses. Rename it.", value.lineno)
-    for node in ast.walk(value):
+    for node in walk(value):
         if isinstance(node, ast.Call):
             path = found.dotted(node.func)
             builtin = isinstance(node.func, ast.Name) and node.func.id in ("float", "int", "tuple", "max", "min", "abs")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from harness.domain.vocabulary import Backend
 from harness.evaluation.source.accumulators import accumulators, dot_out_dtypes, narrowest
 from harness.evaluation.source.body import special_call
+from harness.evaluation.source.steps import walk
 from harness.evaluation.static.allow_triton import GL, TL
 from harness.evaluation.static.candidate import Candidate
 
@@ -53,7 +54,7 @@ def _check_accumulators(candidate: Candidate, kernel: ast.FunctionDef) -> None:
         candidate.report.add("narrow_accumulator", f"{kernel.name} accumulates in {bits} bits; half-precision inputs "
                              "accumulate in float32.", kernel.lineno)
     sums = accumulators(kernel)
-    for node in ast.walk(kernel):
+    for node in walk(kernel):
         if isinstance(node, ast.Assign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             mine = {target.id for target in targets if isinstance(target, ast.Name)} & sums

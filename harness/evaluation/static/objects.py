@@ -10,6 +10,7 @@ import ast
 
 from harness.domain.vocabulary import Backend
 from harness.evaluation.source.scopes import parameter_names
+from harness.evaluation.source.steps import step, walk
 from harness.evaluation.static.allowed import words
 from harness.evaluation.static.arrays import Arrays, find_arrays
 from harness.evaluation.static.candidate import Candidate
@@ -35,7 +36,7 @@ def check_objects(candidate: Candidate) -> None:
         _check_type_branches(candidate)
     for host, function in candidate.found.hosts.items():
         aliases, kernels = _aliases(candidate, function), kernel_aliases(candidate, function)
-        for node in ast.walk(function):
+        for node in walk(function):
             if isinstance(node, ast.Attribute):
                 _check_method(candidate, arrays, host, node)
             elif isinstance(node, ast.FormattedValue):
@@ -55,7 +56,7 @@ def check_objects(candidate: Candidate) -> None:
 def _check_type_branches(candidate: Candidate) -> None:
     """A kernel body that asks for the class of a value can do one thing in the interpreter and another compiled."""
     for kernel in candidate.found.kernels.values():
-        for node in ast.walk(kernel):
+        for node in walk(kernel):
             if isinstance(node, ast.Name) and node.id == "isinstance":
                 candidate.report.add("type_branch", "This kernel body asks what class a value has, which differs "
                                      "between interpreter and compiler. Use a tl.constexpr flag.", node.lineno)
@@ -78,7 +79,7 @@ def _check_method(candidate: Candidate, arrays: Arrays, host: str, node: ast.Att
 def _check_text(candidate: Candidate, value: ast.expr, aliases: set[str], line: int) -> None:
     """Text may be made of numbers, names of buckets, shapes and dtypes; not of functions, nor of what a launch hands
     to a grid function."""
-    for node in ast.walk(value):
+    for node in walk(value):
         if isinstance(node, ast.Call) and candidate.found.dotted(node.func) in OPAQUE and not isinstance(
                 candidate.parent(node), ast.Attribute | ast.Subscript):
             candidate.report.add("attribute_not_allowed", "The text of a property object says where the code runs. "
@@ -96,7 +97,7 @@ def _aliases(candidate: Candidate, function: ast.FunctionDef) -> set[str]:
     names = _handed_over(candidate, function)
     while True:
         before = len(names)
-        for node in ast.walk(function):
+        for node in walk(function):
             if isinstance(node, ast.Assign):
                 value, targets = node.value, node.targets
             elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
@@ -106,7 +107,7 @@ def _aliases(candidate: Candidate, function: ast.FunctionDef) -> set[str]:
             else:
                 continue
             if _holds_function(candidate, value, names):
-                names |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+                names |= {part.id for target in targets for part in walk(target) if isinstance(part, ast.Name)}
         if len(names) == before:
             return names
 
@@ -114,9 +115,9 @@ def _aliases(candidate: Candidate, function: ast.FunctionDef) -> set[str]:
 def _handed_over(candidate: Candidate, function: ast.FunctionDef) -> set[str]:
     """Parameters of lambdas, and of functions that are handed over instead of called: a launch calls a grid function
     with its arguments, tensors among them."""
-    used = {node.id for host in candidate.found.hosts.values() for node in ast.walk(host) if isinstance(node, ast.Name)
+    used = {node.id for host in candidate.found.hosts.values() for node in walk(host) if isinstance(node, ast.Name)
             and not (isinstance(above := candidate.parent(node), ast.Call) and above.func is node)}
-    return {name for node in ast.walk(function)
+    return {name for node in walk(function)
             if isinstance(node, ast.Lambda) or (isinstance(node, ast.FunctionDef) and node.name in used)
             for name in parameter_names(node.args)}
 
@@ -126,6 +127,7 @@ def _holds_function(candidate: Candidate, value: ast.expr, aliases: set[str]) ->
     todo: list[ast.expr] = [value]
     while todo:
         node = todo.pop()
+        step()
         if isinstance(node, ast.Lambda) or (isinstance(node, ast.Name | ast.Attribute)
                                             and _is_function(candidate, node, aliases)):
             return True
@@ -143,7 +145,7 @@ def _returns_one(candidate: Candidate, call: ast.Call) -> bool:
     helper = candidate.found.hosts.get(call.func.id) if isinstance(call.func, ast.Name) else None
     return helper is not None and any(
         isinstance(node, ast.Call) and candidate.found.dotted(node.func) in OPAQUE
-        and not isinstance(candidate.parent(node), ast.Attribute | ast.Subscript) for node in ast.walk(helper))
+        and not isinstance(candidate.parent(node), ast.Attribute | ast.Subscript) for node in walk(helper))
 
 
 def _is_function(candidate: Candidate, node: ast.Name | ast.Attribute, aliases: set[str]) -> bool:
@@ -153,9 +155,17 @@ def _is_function(candidate: Candidate, node: ast.Name | ast.Attribute, aliases: 
             return True
         constant = found.constants.get(node.id)
         if constant is not None:
-            return _holds_function(candidate, constant, set())
+            return _constant_holds(candidate, node.id, constant)
     path = found.dotted(node)
     return path is not None and not _is_plain(path)
+
+
+def _constant_holds(candidate: Candidate, name: str, value: ast.expr) -> bool:
+    """Whether a constant of the file holds a function; looked up once, and so taken where it holds itself."""
+    if name not in candidate.functional:
+        candidate.functional[name] = True
+        candidate.functional[name] = _holds_function(candidate, value, set())
+    return candidate.functional[name]
 
 
 def _is_plain(path: str) -> bool:

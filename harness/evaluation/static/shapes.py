@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from harness.evaluation.source.scopes import parameter_names
+from harness.evaluation.source.steps import step, walk
 from harness.evaluation.static.allowed import HOST_BUILTINS
 from harness.evaluation.static.candidate import Candidate
 from harness.evaluation.static.launches import launch_calls
@@ -19,12 +20,12 @@ def check_shapes(candidate: Candidate) -> None:
     for function in candidate.found.hosts.values():
         sizes = _size_names(function)
         _check_body(candidate, function.body, [], sizes)
-        for node in ast.walk(function):
+        for node in walk(function):
             if isinstance(node, ast.IfExp) and _exact(node.test, sizes, ast.Eq, ast.NotEq, ast.In, ast.NotIn):
                 _note(candidate, node)
     for kernel in candidate.found.kernels.values():
         sizes = set(parameter_names(kernel.args)) | _size_names(kernel)
-        for node in ast.walk(kernel):
+        for node in walk(kernel):
             if isinstance(node, ast.If | ast.IfExp) and _exact(node.test, sizes, ast.Eq, ast.NotEq, ast.In, ast.NotIn):
                 _note(candidate, node)
 
@@ -32,15 +33,17 @@ def check_shapes(candidate: Candidate) -> None:
 def _check_body(candidate: Candidate, body: Sequence[ast.stmt], after: Sequence[ast.stmt], sizes: set[str]) -> None:
     """``after`` is what runs behind ``body``."""
     for position, statement in enumerate(body):
-        rest = [*body[position + 1:], *after]
         if isinstance(statement, ast.Assert) and _exact(statement.test, sizes, ast.Eq, ast.In):
             _refuses(candidate, statement)
-        elif isinstance(statement, ast.If):
+        blocks = [block for name in ("body", "orelse") if isinstance(block := getattr(statement, name, None), list)]
+        if not any(blocks):
+            continue
+        rest = [*body[position + 1:], *after]
+        step(len(rest))
+        if isinstance(statement, ast.If):
             _check_if(candidate, statement, rest, sizes)
-        for name in ("body", "orelse"):
-            inner = getattr(statement, name, None)
-            if isinstance(inner, list):
-                _check_body(candidate, inner, rest, sizes)
+        for inner in blocks:
+            _check_body(candidate, inner, rest, sizes)
 
 
 def _check_if(candidate: Candidate, node: ast.If, rest: Sequence[ast.stmt], sizes: set[str]) -> None:
@@ -64,7 +67,7 @@ def _launches(candidate: Candidate, body: Sequence[ast.stmt]) -> bool:
     for statement in body:
         if next(iter(launch_calls(candidate, statement)), None) is not None:
             return True
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.Call) and (isinstance(node.func, ast.Subscript) or (
                     isinstance(node.func, ast.Name) and node.func.id not in HOST_BUILTINS
                     and node.func.id not in candidate.found.imports)):
@@ -87,22 +90,22 @@ def _size_names(function: ast.FunctionDef) -> set[str]:
     names: set[str] = set()
     while True:
         before = len(names)
-        for node in ast.walk(function):
+        for node in walk(function):
             if isinstance(node, ast.Assign | ast.NamedExpr) and (
                     _reads_size(node.value) or (isinstance(node.value, ast.Name) and node.value.id in names)):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                names |= {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+                names |= {name.id for target in targets for name in walk(target) if isinstance(name, ast.Name)}
         if len(names) == before:
             return names
 
 
 def _reads_size(node: ast.AST) -> bool:
-    return any(isinstance(part, ast.Attribute) and part.attr in _SIZES for part in ast.walk(node))
+    return any(isinstance(part, ast.Attribute) and part.attr in _SIZES for part in walk(node))
 
 
 def _exact(test: ast.expr, sizes: set[str], *kinds: type[ast.cmpop]) -> bool:
     """Whether a test compares a size, or several, with integers above 1 in one of the given ways."""
-    for node in ast.walk(test):
+    for node in walk(test):
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], kinds):
             sides = [node.left, node.comparators[0]]
             constant = any(_is_exact_size(side) for side in sides)

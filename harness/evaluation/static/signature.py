@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from harness.evaluation.source.steps import walk
 from harness.evaluation.static.candidate import Candidate
 
 
@@ -11,7 +12,7 @@ def check_signature(candidate: Candidate) -> None:
     """Report a missing `run`, or one that cannot be called as the operator declares; defaults are literals."""
     run, wanted = candidate.found.run, candidate.spec.signature
     if run is None:
-        line = next((node.lineno for node in ast.walk(candidate.found.tree)
+        line = next((node.lineno for node in walk(candidate.found.tree)
                      if isinstance(node, ast.AsyncFunctionDef | ast.ClassDef) and node.name == "run"), None)
         candidate.report.add("run_missing", f"There is no plain function `run` at module level. Define {wanted}.", line)
     elif not _fits(run.args, candidate):
@@ -19,7 +20,7 @@ def check_signature(candidate: Candidate) -> None:
                              f"needs {wanted}. The interface may not change.", run.lineno)
     elif "run" in candidate.found.kernels:
         candidate.report.add("run_signature", "`run` must be host code, not a kernel function.", run.lineno)
-    for node in ast.walk(candidate.found.tree):
+    for node in walk(candidate.found.tree):
         if isinstance(node, ast.arguments):
             _check_defaults(candidate, node)
     if run is not None:
@@ -38,7 +39,7 @@ def _fits(arguments: ast.arguments, candidate: Candidate) -> bool:
 def _check_defaults(candidate: Candidate, arguments: ast.arguments) -> None:
     for default in [*arguments.defaults, *(value for value in arguments.kw_defaults if value is not None)]:
         if any(not isinstance(part, ast.Constant | ast.UnaryOp | ast.USub | ast.Tuple | ast.Load)
-               for part in ast.walk(default)):
+               for part in walk(default)):
             candidate.report.add("default_argument", "A default value is not a literal: it would be shared by all "
                                  "calls. Use a literal, or create the value inside the function.", default.lineno)
 

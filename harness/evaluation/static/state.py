@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from harness.evaluation.source.scopes import Scope
+from harness.evaluation.source.steps import walk
 from harness.evaluation.static.allowed import MUTATING_METHODS
 from harness.evaluation.static.candidate import Candidate
 from harness.evaluation.static.findings import Report
@@ -54,7 +55,7 @@ def _is_fresh(candidate: Candidate, node: ast.expr, scope: Scope | None) -> bool
         function = candidate.parent(function)
     if function is None:
         return False
-    bindings = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == node.id
+    bindings = [n for n in walk(function) if isinstance(n, ast.Name) and n.id == node.id
                 and isinstance(n.ctx, ast.Store)]
     return bool(bindings) and all(_bound_to_fresh(candidate.parent(binding)) for binding in bindings)
 
