@@ -105,6 +105,16 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """The sizes that one dimension may have, ``low`` to ``high``, both included. ``times``: the dimension that it is a
+    multiple of; ``low`` and ``high`` are then of the factor (query heads: 1 to 16 for each cache head)."""
+
+    low: int
+    high: int
+    times: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Tolerance:
     """The bound of one dtype: |y - y64| <= max(factor * honest error, ulps * unit round-off * scale + sqrt(K) term),
     capped at ``cap`` relative (R4). ``reason`` is shown to reviewers."""
@@ -142,8 +152,9 @@ class OperatorSpec:
     (imported by the evaluator only): ``make_inputs``, ``reference``, ``magnitude``, ``honest``, ``libraries``,
     ``relations``, ``exact_probes`` (see ``harness.operators.implementation``).
 
-    ``free_dims``: sizes that any other size may take the place of, each with the largest one worth a call; the
-    probes draw some, so that a kernel that is right for the listed sizes alone does not pass."""
+    ``domain``: the sizes that an answer must be right for, every dimension of them. The probes draw from all of it, so
+    that a kernel that is right for the listed sizes alone does not pass. The dimension whose remainders matter most
+    comes first; one that is a multiple of another comes after it."""
 
     name: str
     version: str
@@ -167,7 +178,7 @@ class OperatorSpec:
     folder: Path
     elementwise_local: bool = False
     deterministic: bool = True
-    free_dims: Mapping[str, int] = field(default_factory=dict)
+    domain: Mapping[str, Span] = field(default_factory=dict)
 
     @property
     def inputs(self) -> tuple[Argument, ...]:

@@ -29,7 +29,8 @@ class IncompleteOperator(HarnessError):
 
 def missing_parts(spec: OperatorSpec) -> tuple[str, ...]:
     """Sentences naming every gap of ``spec``; empty when it may register."""
-    return (*_text(spec), *_signature(spec), *_workloads(spec), *_cases(spec), *_tuning(spec), *_files(spec))
+    parts = (_text, _signature, _workloads, _cases, _domain, _tuning, _files)
+    return tuple(gap for part in parts for gap in part(spec))
 
 
 def _text(spec: OperatorSpec) -> Iterator[str]:
@@ -84,6 +85,19 @@ def _cases(spec: OperatorSpec) -> Iterator[str]:
         yield from (f"no tolerance for {dtype}" for dtype in sorted(dtypes))
     if not any(case.layout == "strided" for case in spec.cases) and any(a.strided for a in spec.inputs):
         yield "no strided case although an input may be strided"
+
+
+def _domain(spec: OperatorSpec) -> Iterator[str]:
+    """A dimension that no draw varies is one that only the listed sizes are right for."""
+    dims = dict.fromkeys(dim for argument in spec.arguments for dim in argument.dims)
+    yield from (f"the domain lacks {dim}" for dim in dims if dim not in spec.domain)
+    known: set[str] = set()
+    for dim, span in spec.domain.items():
+        if not 1 <= span.low <= span.high:
+            yield f"the domain of {dim} is empty"
+        if span.times is not None and span.times not in known:
+            yield f"{dim} is a multiple of {span.times}, which the domain does not name before it"
+        known.add(dim)
 
 
 def _tuning(spec: OperatorSpec) -> Iterator[str]:

@@ -16,7 +16,9 @@ class Amounts:
     """Numbers of the probes. ``spiked_rows``: rows (sequences) of the sensitivity problems; ``spikes``: problems per
     argument; ``repeats`` of one small input and ``wide_repeats`` of one with ``wide_rows`` rows (0: none); ``fresh``:
     new contents for a shape already seen; ``sizes``: drawn sizes in a round, ``promotion_sizes`` before a promotion;
-    ``share``: drawn sizes are at most the operator's largest divided by this."""
+    ``elements``: elements that one drawn size works on at most, but for a size that is larger by itself;
+    ``programs``: rows of outputs (heads of sequences) that a drawn size has at most, however large by itself (0: any
+    number)."""
 
     spiked_rows: int
     spikes: int
@@ -26,17 +28,18 @@ class Amounts:
     fresh: int
     sizes: int
     promotion_sizes: int
-    share: int = 1
+    elements: int
+    programs: int = 0
 
 
 AMOUNTS = {
     Place.NUMBA: Amounts(spiked_rows=32, spikes=2, repeats=20, wide_rows=100, wide_repeats=5, fresh=4, sizes=176,
-                         promotion_sizes=512),
+                         promotion_sizes=512, elements=300_000),
     Place.INTERPRETER: Amounts(spiked_rows=6, spikes=1, repeats=2, wide_rows=0, wide_repeats=0, fresh=2, sizes=3,
-                               promotion_sizes=6, share=16),
+                               promotion_sizes=6, elements=150_000, programs=32),
     # 528 rows: four blocks for each of the 132 multiprocessors of an H200.
     Place.DEVICE: Amounts(spiked_rows=32, spikes=2, repeats=20, wide_rows=528, wide_repeats=5, fresh=4, sizes=12,
-                          promotion_sizes=32),
+                          promotion_sizes=32, elements=300_000),
 }
 
 

@@ -1,20 +1,27 @@
-"""Sizes that no list names, from the secret seed.
+"""Sizes that no list names, from the secret seed: every draw is taken from all of the operator's domain.
 
-Kernels go wrong for residues more often than for magnitudes ("right except when cols % 96 == 32"), so residues are not
-left to chance. The size that leads a draw (three draws in four: the longest one) takes consecutive residues of 384,
-from a secret start: n of them contain every class of every modulus that divides 384 (2, 3, 4, 6, 8, 12, 16, 24, 32,
-48, 64, 96, 128, 192) and is at most n. What is left to chance:
+One dimension leads a draw (three draws in four: the domain's first one, otherwise the others in turn). It is drawn from
+its whole range, the others from what keeps the work within ``Amounts.elements``, so that long rows come with few of
+them and many rows are short. All are log-uniform and stratified: n values of a dimension lie in n equal parts of its
+logarithm, one in each. Whatever is wrong from some size on is met for certain where its share of the logarithmic range
+is more than 2/n for a leading dimension, and with the odds below where it is smaller or needs two sizes at once.
 
-- Numba, a round: 132 leading draws. Every class mod 96 and mod 128 is met for certain, one of 192 with odds of 0.69,
-  one class of another modulus m with 1 - (1 - 1/m)^132 (m = 100: 0.73). A kernel wrong at one single size of 5,000
-  escapes with odds of 0.97.
-- Numba, before a promotion: 384 leading draws; every class of 384 is met, m = 1000 with odds of 0.32, one single size
-  of 5,000 with 0.07.
-- A device: 9 leading draws in a round, 24 before a promotion: one class of 96 is met with odds of 0.09 and 0.25.
-  Shapes cost a compilation there; the cases' own sizes and the shapes beside the measured ones (promotion) come on top.
-- The interpreter: 3 and 6 draws, sizes up to a sixteenth. It is a dry run and promotes nothing.
+Leading draws of the first dimension (columns, positions) besides take consecutive residues of 384 from a secret start:
+n of them contain every class of every modulus that divides 384 (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
+and is at most n. Per round:
 
-Two sizes wrong together (rows % 4 == 3 and cols % 32 == 5) are met with 1 - (1 - 1/128)^132 = 0.64 per round.
+- Numba, 132 leading draws of the first dimension and 44 of the others. Columns above 6,000 of 131,072: share 0.26 of
+  the range, so at least 33 of the 132. Rows from 600 on of 70,000: share 0.42, at least 17 of 44. Five or more
+  query heads per cache head (of 16): share 0.42, at least 3 of the 11 draws that this dimension leads. All three are
+  certain. Every class mod 96 and mod 128 is met, one of 192 with odds of 0.69, of another modulus m with
+  1 - (1 - 1/m)^132 (m = 100: 0.73). A kernel wrong at one single size escapes nearly always.
+- Numba, before a promotion: 384 leading draws; every class of 384 is met.
+- A device, 9 and 3 draws: columns above 6,000 at least twice, rows from 600 on at least once: certain. Three of the four
+  other dimensions of decode attention lead once each, and every draw varies all of them as far as the work allows: of
+  1,000 rounds drawn, 958 met five or more query heads per cache head, 833 more than 128 columns. One class of 96 is met
+  with odds of 0.09. Shapes cost a compilation there. Before a promotion: 24 and 8.
+- The interpreter: 3 draws (6 before a promotion) of at most 32 rows. Of 1,000 rounds drawn 786 met columns above 6,000,
+  369 five or more query heads per cache head; rows from 600 on are never drawn. It is a dry run and promotes nothing.
 """
 
 from __future__ import annotations
@@ -25,98 +32,142 @@ from collections.abc import Iterator, Mapping
 import torch
 
 from harness.evaluation.buffers import Layout, dtype_of
-from harness.evaluation.judge.amounts import amounts_of, promoting
+from harness.evaluation.judge.amounts import Amounts, amounts_of, promoting
 from harness.evaluation.judge.inputs import cases_for
 from harness.evaluation.judge.session import Session
 from harness.evaluation.judge.trials import Trial, draw_for, usual_dtype
 from harness.evaluation.run import Run
-from harness.operators.base import OperatorSpec
+from harness.operators.base import Dims, OperatorSpec, Span
 
 CLASSES = 384
 LEAD = 4
-"""Every fourth draw is led by another size than the longest one."""
-CALL_BYTES = 256 << 10
+"""Every fourth draw is led by another dimension than the first one."""
 NEAR_BYTES = 4 << 20
 
 
 def drawn_sizes(run: Run, session: Session) -> Iterator[Trial]:
-    """Drawn sizes in place of a case's own, in every layout; before a promotion also beside the measured ones."""
+    """Drawn sizes in every layout; before a promotion also shapes beside the measured ones."""
     spec, amounts, dtype = run.spec, amounts_of(run), usual_dtype(run)
-    if not spec.free_dims:
-        return
     draw = draw_for(run, "sizes")
-    item = dtype_of(dtype).itemsize
-    largest = {dim: max(2, size // amounts.share) for dim, size in spec.free_dims.items()}
     cases = [case for case in cases_for(spec, run.place) if case.layout == "dense" and all(case.dims.values())]
     count = amounts.promotion_sizes if promoting(run) else amounts.sizes
-    leads = _leads(largest, count, draw)
-    for turn, (lead, size) in enumerate(leads):
+    for turn, dims in enumerate(drawn_dims(spec, amounts, count, draw)):
         case = cases[int(torch.randint(len(cases), (), generator=draw))]
-        dims = _completed(spec, {**case.dims, lead: size}, largest, lead, item, draw)
         layout = _layout(spec, draw)
-        name = f"probe: drawn sizes {turn + 1} ({_words(dims, largest)}, {layout})"
+        name = f"probe: drawn sizes {turn + 1} ({_words(dims)}, {layout})"
         yield Trial(session.problem(name, dims, run.workload.regimes, case.attributes, dtype, layout))
     if promoting(run):
         for point in run.workload.shapes[run.request.backend]:
-            for dims in near(spec, point.dims, item):
-                name = f"probe: beside {point.label} ({_words(dims, largest)})"
+            for dims in near(spec, point.dims, dtype_of(dtype).itemsize):
+                name = f"probe: beside {point.label} ({_words(dims)})"
                 yield Trial(session.problem(name, dims, run.workload.regimes, point.attributes, dtype))
 
 
-def _leads(largest: Mapping[str, int], count: int, draw: torch.Generator) -> list[tuple[str, int]]:
-    """Per draw the size that leads it and its value, in random order."""
-    longest = max(largest, key=lambda dim: largest[dim])
-    others = [dim for dim in largest if dim != longest]
-    turns: dict[str, int] = dict.fromkeys(largest, 0)
-    for turn in range(count):
-        second = others and turn % LEAD == LEAD - 1
-        turns[others[turn // LEAD % len(others)] if second else longest] += 1
-    chosen = [(dim, size) for dim, number in turns.items() for size in stratified(number, largest[dim], draw)]
-    return [chosen[index] for index in torch.randperm(len(chosen), generator=draw).tolist()]
+def drawn_dims(spec: OperatorSpec, amounts: Amounts, count: int, draw: torch.Generator) -> list[dict[str, int]]:
+    """``count`` times sizes of all dimensions, in random order."""
+    leads = _leads(spec.domain, count, draw)
+    depths = {dim: _strata(count, draw) for dim in spec.domain}
+    chosen = []
+    for turn, (lead, size) in enumerate(leads):
+        own = {dim: span.low for dim, span in spec.domain.items()} | {lead: size}
+        if amounts.programs:
+            own[lead] = _largest(spec, amounts, own, lead, size)
+        others = [dim for dim in own if dim != lead]
+        for index in torch.randperm(len(others), generator=draw).tolist():
+            dim = others[index]
+            low = own[dim]
+            own[dim] = _log(low, _largest(spec, amounts, own, dim, spec.domain[dim].high), depths[dim][turn])
+        chosen.append(sizes_of(spec.domain, own))
+    return [chosen[index] for index in torch.randperm(count, generator=draw).tolist()]
 
 
-def stratified(count: int, largest: int, draw: torch.Generator) -> list[int]:
-    """``count`` sizes from 1 to ``largest`` in consecutive residue classes of 384 (of ``largest`` where that is less),
-    small sizes as likely as large ones."""
-    classes = min(CLASSES, largest)
-    start = int(torch.randint(classes, (), generator=draw))
-    sizes = []
-    for turn in range(count):
-        residue = (start + turn) % classes or classes
-        more = (largest - residue) // classes
-        steps = math.exp(float(torch.rand((), generator=draw)) * math.log(more + 1)) - 1 if more else 0.0
-        sizes.append(residue + classes * round(steps))
+def sizes_of(domain: Mapping[str, Span], own: Mapping[str, int]) -> dict[str, int]:
+    """Sizes from ``own`` ones, which are factors where a dimension is a multiple of another."""
+    sizes: dict[str, int] = {}
+    for dim, span in domain.items():
+        sizes[dim] = own[dim] * (sizes[span.times] if span.times else 1)
     return sizes
 
 
-def _completed(
-    spec: OperatorSpec, dims: dict[str, int], largest: Mapping[str, int], lead: str, item: int, draw: torch.Generator
-) -> dict[str, int]:
-    """Draw the sizes that do not lead, small ones as likely as large ones, as far as a call stays small."""
-    dims = {**dims, **{dim: 1 for dim in largest if dim != lead}}
-    for dim, most in largest.items():
-        if dim == lead:
-            continue
-        while most > 1 and spec.bytes_per_call({**dims, dim: most}, item) > CALL_BYTES:
-            most //= 2
-        dims[dim] = round(math.exp(float(torch.rand((), generator=draw)) * math.log(most)))
-    return dims
+def work(spec: OperatorSpec, dims: Dims) -> int:
+    """What a call moves or multiplies, in elements of a row-wise operator's input."""
+    return max(spec.bytes_per_call(dims, 1), spec.flops_per_call(dims) // 2) // 2
+
+
+def programs(spec: OperatorSpec, dims: Dims) -> int:
+    """Rows of the outputs: sizes of all their axes but the last."""
+    return max(math.prod(dims[dim] for dim in argument.dims[:-1]) for argument in spec.outputs)
+
+
+def _largest(spec: OperatorSpec, amounts: Amounts, own: Mapping[str, int], dim: str, high: int) -> int:
+    """The largest size of ``dim`` from ``own[dim]`` to ``high`` that the amounts allow beside the others; at least
+    ``own[dim]`` or the lowest."""
+    low = spec.domain[dim].low
+    while low < high:
+        middle = (low + high + 1) // 2
+        dims = sizes_of(spec.domain, {**own, dim: middle})
+        within = work(spec, dims) <= amounts.elements and (
+            not amounts.programs or programs(spec, dims) <= amounts.programs)
+        low, high = (middle, high) if within else (low, middle - 1)
+    return low
+
+
+def _leads(domain: Mapping[str, Span], count: int, draw: torch.Generator) -> list[tuple[str, int]]:
+    """Per draw the dimension that leads it and its size."""
+    first, *others = domain
+    turns: dict[str, int] = dict.fromkeys(domain, 0)
+    start = int(torch.randint(max(1, len(others)), (), generator=draw))
+    for turn in range(count):
+        second = others and turn % LEAD == LEAD - 1
+        turns[others[(start + turn // LEAD) % len(others)] if second else first] += 1
+    chosen = []
+    for dim, number in turns.items():
+        span = domain[dim]
+        sizes = stratified(number, span.low, span.high, draw) if dim == first else [
+            _log(span.low, span.high, depth) for depth in _strata(number, draw)]
+        chosen += [(dim, size) for size in sizes]
+    return chosen
+
+
+def stratified(count: int, low: int, high: int, draw: torch.Generator) -> list[int]:
+    """``count`` sizes from ``low`` to ``high``, one in each of as many equal parts of the logarithmic range but for
+    half of 384, which brings them into consecutive residue classes of 384 (of the range where that is less)."""
+    classes = min(CLASSES, high - low + 1)
+    start = int(torch.randint(classes, (), generator=draw))
+    sizes = []
+    for turn, depth in enumerate(_strata(count, draw)):
+        residue = low + (start + turn - low) % classes  # the smallest size of the class
+        steps = round((_log(low, high, depth) - residue) / classes)
+        sizes.append(residue + classes * max(0, min(steps, (high - residue) // classes)))
+    return sizes
+
+
+def _strata(count: int, draw: torch.Generator) -> list[float]:
+    """``count`` numbers from 0 to 1 in random order, one in each of ``count`` equal parts."""
+    return ((torch.randperm(count, generator=draw) + torch.rand(count, generator=draw)) / max(1, count)).tolist()
+
+
+def _log(low: int, high: int, depth: float) -> int:
+    """The size ``depth`` (0 to 1) of the way from ``low`` to ``high`` in the logarithm; every size has its part."""
+    return min(high, math.floor(low * ((high + 1) / low) ** depth))
 
 
 def near(spec: OperatorSpec, measured: Mapping[str, int], item: int) -> list[dict[str, int]]:
-    """Shapes beside a measured one: each free size one less, one more and the next prime; where a call would get large,
-    the other free sizes are halved, the largest one first."""
+    """Shapes beside a measured one: each dimension one less, one more and the next prime; where a call would get large,
+    the others are halved, the largest one first. Heads change by groups."""
+    domain = spec.domain
+    own = {dim: measured[dim] // (measured[span.times] if span.times else 1) for dim, span in domain.items()}
     shapes = []
-    for dim in spec.free_dims:
-        for size in (measured[dim] - 1, measured[dim] + 1, next_prime(measured[dim] + 1)):
-            dims = {**measured, dim: max(1, size)}
-            others = [other for other in spec.free_dims if other != dim]
-            while others and spec.bytes_per_call(dims, item) > NEAR_BYTES:
-                widest = max(others, key=lambda other: dims[other])
-                if dims[widest] == 1:
+    for dim in domain:
+        for size in (own[dim] - 1, own[dim] + 1, next_prime(own[dim] + 1)):
+            changed = {**own, dim: max(1, size)}
+            others = [other for other in domain if other != dim]
+            while others and spec.bytes_per_call(sizes_of(domain, changed), item) > NEAR_BYTES:
+                widest = max(others, key=lambda other: changed[other])
+                if changed[widest] == 1:
                     break
-                dims[widest] = -(-dims[widest] // 2)
-            shapes.append(dims)
+                changed[widest] = -(-changed[widest] // 2)
+            shapes.append(sizes_of(domain, changed))
     return shapes
 
 
@@ -136,5 +187,5 @@ def _layout(spec: OperatorSpec, draw: torch.Generator) -> Layout:
     return "offset" if kind == 1 else "dense"
 
 
-def _words(dims: Mapping[str, int], named: Mapping[str, int]) -> str:
-    return " ".join(f"{dim} {dims[dim]}" for dim in named)
+def _words(dims: Mapping[str, int]) -> str:
+    return " ".join(f"{dim} {size}" for dim, size in dims.items())

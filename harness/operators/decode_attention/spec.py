@@ -13,6 +13,7 @@ from harness.operators.base import (
     Dims,
     OperatorSpec,
     ShapePoint,
+    Span,
     TileDemand,
     Tolerance,
     Tunable,
@@ -137,5 +138,8 @@ SPEC = OperatorSpec(
     wrong_kernels=WRONG_KERNELS,
     implementation="harness.operators.decode_attention.implementation",
     folder=Path(__file__).parent,
-    free_dims={"batch": 64, "max_seq": 700},
+    domain={
+        "max_seq": Span(1, 20000), "kv_heads": Span(1, 32), "q_heads": Span(1, 16, times="kv_heads"),
+        "dim": Span(16, 256), "batch": Span(1, 70000),
+    },
 )

@@ -12,6 +12,7 @@ from harness.operators.base import (
     Dims,
     OperatorSpec,
     ShapePoint,
+    Span,
     TileDemand,
     Tolerance,
     Tunable,
@@ -120,5 +121,6 @@ SPEC = OperatorSpec(
     wrong_kernels=WRONG_KERNELS,
     implementation="harness.operators.softmax.implementation",
     folder=Path(__file__).parent,
-    free_dims={"rows": 300, "cols": 5000},
+    # Up to the last power of two that a vocabulary needs, and more rows than a grid's second axis can count.
+    domain={"cols": Span(1, 131072), "rows": Span(1, 70000)},
 )

@@ -17,6 +17,7 @@ from harness.evaluation.run import Refused, Run
 from harness.operators.base import OperatorSpec
 
 SMALL_BYTES = 60_000
+SMALL_SIZES = {"rows": 12, "cols": 200, "batch": 2, "max_seq": 28, "kv_heads": 2, "q_heads": 3, "dim": 32}
 STAGES = {Stage.SMOKE: smoke, Stage.CORRECTNESS: correctness, Stage.PROBES: probes}
 
 
@@ -43,7 +44,7 @@ def make_run(
         spec = replace(
             spec,
             cases=tuple(c for c in spec.cases if c.smoke or spec.bytes_per_call(c.dims, 4) <= SMALL_BYTES),
-            free_dims={dim: max(2, size // 25) for dim, size in spec.free_dims.items()},
+            domain={dim: replace(span, high=min(span.high, SMALL_SIZES[dim])) for dim, span in spec.domain.items()},
         )
 
     def open_workers(mode: str) -> WorkerOpener:
