@@ -19,7 +19,7 @@ import numpy
 import torch
 
 from harness.backends.triton.launcher.client import DeviceFault, PlanRefused
-from harness.backends.triton.launcher.requests import DeviceInfo, RoundRequest, RoundResult, Sweep
+from harness.backends.triton.launcher.requests import Apart, DeviceInfo, RoundRequest, RoundResult, Sweep
 from harness.domain.plan import LaunchPlan
 from harness.domain.vocabulary import Stage
 from harness.evaluation.buffers import DTYPES
@@ -54,6 +54,12 @@ class Model:
     judged_share: float = 1.0  # of the event time that the judge's slope shows
     wrong: str = ""  # a kernel whose outputs are wrong when it is timed
     late: str = ""  # a kernel whose outputs change afterwards
+    partial: str = ""  # a kernel that leaves 4 % of the rows out, none of which is ever kept
+    instead: str = "poison"  # what lies there then: poison, zeros, or "neighbour", the row before
+    copies_differ: bool = False  # whether a second copy of it leaves out other rows
+    off: str = ""  # a kernel whose compared outputs are wrong in one element
+    rounded: bool = False  # compared outputs are rounded differently by every side
+    writes: str = ""  # a kernel that changes an input
     faulty: dict[str, str] = field(default_factory=dict)  # kernel to the fault it ends rounds with
     refused: dict[str, str] = field(default_factory=dict)  # kernel to the code its plan is refused with
     broken_inputs: bool = False
@@ -91,12 +97,56 @@ class ModelDevice:
             us = {side: (math.nan, *values[1:]) for side, values in us.items()}
         slope = {side: self._points(request, level[side]) for side in sides} if request.slope else {}
         late = tuple((side, 1) for side, kernel in sides.items() if kernel == self.model.late)
+        written = tuple((side, 2) for side, kernel in sides.items() if kernel == self.model.writes)
         return RoundResult(
             us=us, late=late, kept=tuple(self._kept(request, sweep, sides) for sweep in request.sweeps), slope=slope,
             judged={side: tuple((count, seconds * self.model.judged_share) for count, seconds in points)
                     for side, points in slope.items()},
             empty_us=2.1, mhz=tuple(self._clock(sides[sweep.order[0]]) for sweep in request.sweeps),
+            apart=self._apart(request, sides), written=written,
         )
+
+    def _apart(self, request: RoundRequest, sides: dict[str, str]) -> tuple[Apart, ...]:
+        """Outputs compared whole, where the model has anything that could be apart."""
+        if request.compared is None or not (self.model.partial or self.model.off or self.model.rounded):
+            return ()
+        self.asked["compared"] += 1
+        found = []
+        for number, sweep in enumerate(request.sweeps):
+            if not sweep.flush or not set(request.compared) <= set(sweep.order):
+                continue
+            for slot, start in zip(sweep.slots, sweep.starts, strict=True):
+                mine, other = (self._left(request, sweep, start, side, sides[side]) for side in request.compared)
+                for name in mine:
+                    one = _apart(mine[name].double().flatten(), other[name].double().flatten(), request.near)
+                    if one is not None:
+                        found.append(Apart(number, name, slot, *one))
+        return tuple(found)
+
+    def _left(self, request: RoundRequest, sweep: Sweep, start: int, side: str, kernel: str) -> dict[str, torch.Tensor]:
+        """What a side left of one slot, whole."""
+        arrays, implementation = self._contents(request, start), load_implementation(self._spec)
+        outputs = implementation.honest(arrays, dict(self._attributes))
+        if self.model.rounded and side == request.compared[1]:
+            exact = implementation.reference(arrays, dict(self._attributes))
+            outputs = {name: exact[name].to(value.dtype) for name, value in outputs.items()}
+        for value in outputs.values():
+            if kernel == self.model.off:
+                value.view(-1)[-5] += 1.0
+            rows = value.shape[0]
+            first = start % (rows - rows // 25 + 1)  # hashed from the contents
+            if kernel == self.model.partial and not (self.model.copies_differ and side == request.compared[1]):
+                self._leave_out(value, range(first, first + rows // 25), sweep.poison)
+        return outputs
+
+    def _leave_out(self, value: torch.Tensor, rows: range, poison: int) -> None:
+        for row in rows:
+            if self.model.instead == "neighbour":
+                value[row] = value[row - 1]
+            elif self.model.instead == "zeros":
+                value[row] = 0.0
+            else:
+                value[row].view(torch.int16).fill_(poison - (1 << 16) if poison >= 1 << 15 else poison)
 
     def _level(self, kernel: str, request: RoundRequest) -> float:
         swing = self.model.swing.get(kernel, (1.0,))
@@ -169,6 +219,16 @@ class ModelDevice:
 def _read(fd: int, count: int) -> bytes:
     with mmap.mmap(fd, count, prot=mmap.PROT_READ) as memory:
         return memory[:]
+
+
+def _apart(mine: torch.Tensor, other: torch.Tensor, near: tuple[float, float]) -> tuple[int, int, float, float] | None:
+    """How many elements are apart, the first one, and both values there."""
+    allowed = near[0] * torch.maximum(mine.abs(), other.abs()) + near[1]
+    apart = torch.nonzero(((mine - other).abs() > allowed) | (mine.isnan() != other.isnan())).flatten()
+    if not len(apart):
+        return None
+    first = int(apart[0])
+    return len(apart), first, float(mine[first]), float(other[first])
 
 
 def plan(kernel: str) -> LaunchPlan:

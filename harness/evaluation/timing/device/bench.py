@@ -27,10 +27,11 @@ from harness.evaluation.judge.bases import bases_of, close_bases
 from harness.evaluation.judge.seeds import draw_seed
 from harness.evaluation.ports import CandidateFault
 from harness.evaluation.run import Run
+from harness.evaluation.timing.device import closeness
 from harness.evaluation.timing.device.contents import Factors
 from harness.evaluation.timing.device.session import Kernel, Session
 from harness.evaluation.timing.device.shape import Shape, prepare
-from harness.evaluation.timing.sides import CANDIDATE
+from harness.evaluation.timing.sides import AGAIN, CANDIDATE
 from harness.evaluation.timing.stages import LineUp, line_up_of
 from harness.hardware import nvml
 from harness.operators.base import ShapePoint
@@ -58,8 +59,10 @@ class Bench:
         return self.holding
 
     def session(self, run: Run, device: Device, stage: Stage) -> Session:
-        """A session for one stage."""
+        """A session for one stage. The candidate's outputs are compared with those of the opponent that its time is
+        compared with, which was verified when it was judged itself."""
         return Session(device, self.shapes, self.factors, stage=stage, source=self.source,
+                       trusted=AGAIN if run.compared_role is None else self.line_up.control, relative=relative_of(run),
                        ensure_time=run.ensure_time, look=self.look, pause=self.pause)
 
     def close(self) -> None:
@@ -80,6 +83,12 @@ def bench_of(run: Run) -> Bench:
     if run.bench is None:
         run.bench = _make(run)
     return run.bench
+
+
+def relative_of(run: Run) -> float | None:
+    """The goal's own tolerance, ``None`` where it leaves that to the operator."""
+    override = run.request.goal.limits.tolerance
+    return override.relative if override else None
 
 
 def close_bench(run: Run) -> None:
@@ -103,6 +112,7 @@ def _make(run: Run) -> Bench:
             made = {side: pool.submit(opponent, run, side, line_up.sources[side], points) for side in others}
             shapes = prepare(run.spec, points, dtype=run.workload.dtypes[Backend.TRITON], regimes=run.workload.regimes,
                              seed=run.seed, source=source, stage="clock", bases=bases)
+            closeness.settle(shapes.values(), relative_of(run))
             kernels = {CANDIDATE: _candidate(run, points), **{side: one.result() for side, one in made.items()}}
             return Bench(line_up, kernels, shapes, Factors(run.seed, "clock"), source, holding=holding)
     except BaseException:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from harness.backends.triton.launcher.requests import RoundRequest, RoundResult
 from harness.domain.samples import PairedRound, Samples, ShapeSamples
+from harness.evaluation.timing.device.apart import Difference
 from harness.evaluation.timing.device.evidence import Slope, lower, slope_us
 from harness.evaluation.timing.device.shape import Shape
 from harness.evaluation.timing.device.verify import Left
@@ -25,6 +26,7 @@ class ShapeLog:
     disturbed: list[str] = field(default_factory=list)
     slopes: dict[str, Slope] = field(default_factory=dict)
     left: list[Left] = field(default_factory=list)
+    apart: list[Difference] = field(default_factory=list)
     empty_us: float = 0.0
 
     def us(self, side: str) -> float:

@@ -23,15 +23,16 @@ from harness.domain.plan import LaunchPlan
 from harness.domain.samples import Samples
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Outcome, Stage
-from harness.evaluation.ports import CandidateFault
+from harness.evaluation.ports import CandidateFault, Fault
 from harness.evaluation.run import Refused
-from harness.evaluation.timing.device import watch
+from harness.evaluation.timing.device import closeness, watch
+from harness.evaluation.timing.device.apart import decide, differences
 from harness.evaluation.timing.device.contents import Factors
 from harness.evaluation.timing.device.evidence import too_fast
 from harness.evaluation.timing.device.log import ShapeLog, samples_of
 from harness.evaluation.timing.device.shape import Shape
 from harness.evaluation.timing.device.verify import LEAST_VERIFIED, choose, left_by, verify
-from harness.evaluation.timing.sides import AGAIN, CANDIDATE
+from harness.evaluation.timing.sides import AGAIN, CANDIDATE, opponent_failed
 from harness.evaluation.timing.statistics import median
 from harness.hardware import nvml
 from harness.operators.base import OperatorSpec, ShapePoint, Workload
@@ -58,13 +59,17 @@ class Session:
     """Rounds on ``device`` for one stage of one evaluation."""
 
     def __init__(self, device: Device, shapes: Mapping[str, Shape], factors: Factors, *, stage: Stage,
-                 source: random.Random, ensure_time: Callable[[], None] = lambda: None,
+                 source: random.Random, trusted: str = AGAIN, relative: float | None = None,
+                 ensure_time: Callable[[], None] = lambda: None,
                  look: Callable[[str], nvml.Reading | None] = nvml.read,
                  pause: Callable[[float], None] = time.sleep) -> None:
-        """``ensure_time`` raises once the evaluation's deadline has passed; ``look`` reads the device's state, and
-        ``pause`` lets it cool down for so many seconds."""
+        """``trusted`` is the side that the candidate's outputs are compared with, whole and on the device;
+        ``relative`` a goal's own tolerance. ``ensure_time`` raises once the evaluation's deadline has passed; ``look``
+        reads the device's state, and ``pause`` lets it cool down for so many seconds."""
         self._device, self._shapes, self._factors, self._stage = device, shapes, factors, stage
         self._random, self._ensure_time, self._look, self._pause = source, ensure_time, look, pause
+        self._trusted, self._relative = trusted, relative
+        self._own: set[str] = {CANDIDATE}  # sides that hold the candidate's kernel
         self._handles: dict[str, dict[str, int]] = defaultdict(dict)  # by shape, then by side
         self.first_us: dict[str, float] = {}
         self.logs: dict[str, ShapeLog] = {label: ShapeLog() for label in shapes}
@@ -80,6 +85,8 @@ class Session:
             DeviceFault: from the launcher.
         """
         for side, kernel in kernels.items():
+            if kernel is kernels.get(CANDIDATE):
+                self._own.add(side)
             seconds = kernel.compile_s
             for label in self._shapes:
                 began = time.perf_counter()
@@ -108,9 +115,9 @@ class Session:
         stays disturbed is kept and named.
 
         Raises:
-            Refused: outputs of the candidate changed after its time was taken.
+            Refused: outputs of the candidate changed after its time was taken, or it changed inputs.
             DeviceFault: a kernel failed.
-            InfrastructureError: the launcher's answer makes no sense, or another side's outputs changed.
+            InfrastructureError: the launcher's answer makes no sense, or another side did so.
         """
         for number in range(count):
             told(number)
@@ -127,6 +134,7 @@ class Session:
             after = self._seen = self._look(self._device.info.uuid)  # rounds follow at once: also the next one's start
             self.watch.add(before, after)
             log.left += left_by(self._shapes[label], request, result)
+            log.apart += differences(self._shapes[label], request, result)
             log.take_slopes(result)
             why = watch.disturbance(before, after, request.sweeps, result.mhz)
             if spent == repeats or not why:
@@ -159,36 +167,57 @@ class Session:
              ) -> tuple[RoundRequest, RoundResult]:
         info, shape = self._device.info, self._shapes[label]
         handles = {side: self._handles[label][side] for side in sides}
+        closeness.settle([shape], self._relative)  # nothing to do where the bench did it before it took the device
         request = shape.round(self._factors, handles, pairs, l2_bytes=info.l2_bytes, memory_bytes=info.memory_bytes,
-                              slope_us=slope)
+                              slope_us=slope, trusted=self._trusted)
         try:
             result = self._device.round(request, timeout_s=ROUND_S)
         except PlanRefused as refusal:  # plans were accepted before, so it is what was asked that does not fit
             raise InfrastructureError(f"The launcher refused a timing round on {label}: {refusal.text}") from refusal
         _ensure_sensible(request, result)
+        self._ensure_unwritten(label, result)
         self._ensure_punctual(label, result)
         return request, result
+
+    def _ensure_unwritten(self, label: str, result: RoundResult) -> None:
+        """Inputs are read-only under the clock, too. Who wrote to one is known before kept inputs are looked at."""
+        if not result.written:
+            return
+        side, number = self._first_own(result.written)
+        if side not in self._own:
+            text = f"it wrote to its input on {label}, although it was verified before."
+            raise opponent_failed(side, CandidateFault(Fault(Outcome.POLICY_VIOLATION, "input_written", text)))
+        text = (f"The kernel wrote to its input in sample {number + 1} on {label}, when it was timed. Inputs are "
+                "read-only; write to outputs or scratch.")
+        raise Refused(Outcome.POLICY_VIOLATION, Reason("input_written", self._stage, text, case=label))
+
+    def _first_own(self, found: Sequence[tuple[str, int]]) -> tuple[str, int]:
+        """The first of these sides and sweeps that is the candidate's, else the first."""
+        return next((one for one in found if one[0] in self._own), found[0])
 
     def _ensure_punctual(self, label: str, result: RoundResult) -> None:
         if not result.late:
             return
-        side, number = next((one for one in result.late if one[0] == CANDIDATE), result.late[0])
-        if side != CANDIDATE:
+        side, number = self._first_own(result.late)
+        if side not in self._own:
             raise InfrastructureError(f"Outputs of the {side} kernel changed after its time was taken on {label}; "
                                       "evaluate that kernel afresh. Nothing was recorded against the candidate.")
         text = (f"Outputs on {label} changed after the end of sample {number + 1} was marked: work is done outside the "
                 "clock. All work of a call has to be over when its last launch ends.")
         raise Refused(Outcome.REWARD_HACK, Reason("late_write", self._stage, text, case=label))
 
-    def verify(self, relative: float | None = None, least: int = LEAST_VERIFIED) -> int:
-        """Verify some of what was kept, chosen now, at least ``least`` of every shape; how many. The device is not
-        needed for it.
+    def verify(self, least: int = LEAST_VERIFIED) -> int:
+        """Verify some of what was kept, chosen now, at least ``least`` of every shape, and decide about what differs
+        from the trusted side's outputs; how many samples of the former. The device is not needed for it.
 
         Raises:
             Refused: a timed call of the candidate left a wrong result.
+            InfrastructureError: the trusted side did.
         """
         chosen = [one for log in self.logs.values() for one in choose(log.left, self._random, least)]
-        verify(chosen, self._factors.values, self._stage, relative)
+        verify(chosen, self._factors.values, self._stage, self._relative)
+        decide([one for log in self.logs.values() for one in log.apart], self._factors.values, self._stage,
+               self._trusted, own=self._trusted in self._own, relative=self._relative, ensure_time=self._ensure_time)
         return len(chosen)
 
     def samples(self, roles: Mapping[str, str], control: str) -> Samples:
@@ -201,7 +230,7 @@ def measure(device: Device, spec: OperatorSpec, point: ShapePoint, sides: Mappin
             shape: Shape | None = None, source: random.Random | None = None,
             look: Callable[[str], nvml.Reading | None] = nvml.read) -> Samples:
     """A session on one shape without an evaluation: ``sides`` has ``candidate`` and others, which are the roles of the
-    samples; the first of them is doubled as the A/A control.
+    samples; the first of them is doubled as the A/A control, and the candidate's outputs are compared with its.
 
     ``workload`` (the operator's first by default) gives regimes and dtype. ``shape`` is a prepared one to use again;
     its contents are still new in every sample. Timed outputs are verified as in an evaluation.
@@ -218,8 +247,10 @@ def measure(device: Device, spec: OperatorSpec, point: ShapePoint, sides: Mappin
     own = shape or Shape(spec, point, dtype=dtype or next(iter(chosen.dtypes.values())), regimes=chosen.regimes,
                          seed=secret, source=draw, stage="measure")
     try:
-        session = Session(device, {point.label: own}, factors, stage=Stage.RECHECK, source=draw, look=look)
-        session.load({name: Kernel({point.label: call}) for name, call in {**sides, AGAIN: sides[control]}.items()})
+        session = Session(device, {point.label: own}, factors, stage=Stage.RECHECK, source=draw, look=look,
+                          trusted=control if others else AGAIN)
+        kernels = {name: Kernel({point.label: call}) for name, call in sides.items()}
+        session.load({**kernels, AGAIN: kernels[control]})
         if shape is None or own.expected_us is None:
             session.estimate()
         session.rounds(rounds, {point.label: pairs}, slopes=False)

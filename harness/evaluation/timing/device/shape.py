@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from harness.backends.triton.launcher.requests import Keep, RoundRequest, Sweep
 from harness.evaluation.buffers import DTYPES
@@ -59,6 +60,8 @@ class Shape:
         """What a call takes, about, once it was measured; decides how long slopes are."""
         self.slowest_us: float | None = None
         """The same of the slowest kernel measured."""
+        self.near: tuple[float, float] | None = None
+        """How close two sides' outputs are, (relative, absolute); see ``closeness``."""
 
     @property
     def label(self) -> str:
@@ -76,6 +79,11 @@ class Shape:
         """Bytes of the outputs of one call."""
         return sum(nbytes(item) for item in self.lending.lent if item.kind == "output")
 
+    def widen(self, absolute: float) -> None:
+        """Let outputs be apart by ``absolute`` at least: the oracle accepts as much."""
+        if self.near is not None:
+            self.near = (self.near[0], max(self.near[1], absolute))
+
     def close(self) -> None:
         """Give the memory back; idempotent."""
         self.lending.close()
@@ -86,9 +94,10 @@ class Shape:
         return max(1, min(wanted, MOST_SLOTS, int(MEMORY_SHARE * memory_bytes) // self.ring_bytes))
 
     def round(self, factors: Factors, handles: Mapping[str, int], pairs: int, *, l2_bytes: int, memory_bytes: int,
-              slope_us: float | None = None) -> RoundRequest:
+              slope_us: float | None = None, trusted: str | None = None) -> RoundRequest:
         """A launcher round of ``pairs`` cold sweeps and a few hot ones among them; ``slope_us``, the expected time of a
-        call, asks for slopes."""
+        call, asks for slopes. The candidate's outputs are compared with those of ``trusted``, where both run and it is
+        known how close they have to be."""
         slots = self.slots(l2_bytes, memory_bytes)
         batch = min(self.batch, slots)
         windows = self._windows(slots, batch)
@@ -106,10 +115,13 @@ class Shape:
                 flush=number not in hot,
             ))
         slope = 0 if slope_us is None else max(1, round(SLOPE_S / (slots * slope_us * 1e-6)))
+        compared: dict[str, Any] = {}
+        if self.near is not None and trusted is not None and {CANDIDATE, trusted} <= set(handles):
+            compared = {"near": self.near, "compared": (CANDIDATE, trusted)}
         return RoundRequest(
             arrays=self.lending.lent, renewed=tuple(item.name for item in self.renewed), factors=factors.fd,
             factor_count=self.starts.count, sides=dict(handles), slots=slots, sweeps=tuple(sweeps),
-            spacer=self._random.randrange(MOST_SPACER) // 512 * 512, slope=slope,
+            spacer=self._random.randrange(MOST_SPACER) // 512 * 512, slope=slope, **compared,
         )
 
     def settle(self, us: Sequence[float]) -> None:

@@ -8,7 +8,9 @@ many samples, two to six, as ``BUDGET`` elements of inputs allow (a row of a lon
 one row each). On one core that is about a second per shape at most, and several are verified at a time. A kernel that
 errs in every timed call is found by the first of them. One that errs in a share f of its calls escapes with
 (1 - f)^n, n being the samples of all shapes, 6 to 18 in a recheck and one a shape in a screening: f = 1/2 in one of 64
-at worst, f = 1/10 in half of the cases; each of them was worth at most its own share of the calls.
+at worst, f = 1/10 in half of the cases; each of them was worth at most its own share of the calls. One that leaves out
+a share of its rows alone escapes as easily; that is what the comparison of all elements on the device is for
+(``apart``). What is verified here does not depend on the other side.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from harness.evaluation.judge.compare import compare
 from harness.evaluation.judge.oracle import expect
 from harness.evaluation.run import Refused
 from harness.evaluation.timing.device.contents import Stretch, renewed, same_bits
+from harness.evaluation.timing.device.problem import problem_of, row_elements, stretches_of, untouched
 from harness.evaluation.timing.device.shape import Shape
 from harness.operators.implementation import Tensors
 
@@ -69,7 +72,7 @@ def choose(samples: Sequence[Left], source: random.Random, least: int = LEAST_VE
     them: a place in [0, 1) for large rows."""
     if not samples:
         return []
-    cost = _row_elements(samples[0].shape)
+    cost = row_elements(samples[0].shape)
     wanted = max(least, min(MOST_VERIFIED, BUDGET // max(cost, 1)))
     return [(left, source.random()) for left in source.sample(list(samples), min(wanted, len(samples)))]
 
@@ -93,39 +96,21 @@ def verify(chosen: Sequence[tuple[Left, float]], table: torch.Tensor, stage: Sta
             raise Refused(Outcome.REWARD_HACK, Reason("timed_output_wrong", stage, text, case=label), *reasons[:1])
 
 
-def _row_elements(shape: Shape) -> int:
-    """Elements of renewed inputs that one row has; all of them where the operator has no independent rows."""
-    rows = shape.point.dims[shape.rows] if shape.rows else 1
-    return sum(math.prod(item.shape) // rows for item in shape.renewed)
-
-
 def _reasons(left: Left, table: torch.Tensor, stage: Stage, place: float, relative: float | None) -> list[Reason]:
     shape, sweep = left.shape, left.sweep
     slot = sweep.keeps[0].slot
-    stretches = dict(zip((item.name for item in shape.renewed),
-                         shape.starts.stretches(sweep.starts[sweep.slots.index(slot)]), strict=True))
+    stretches = stretches_of(shape, sweep.starts[sweep.slots.index(slot)])
     blocks = {keep.output: (keep, data) for keep, data in zip(sweep.keeps, left.kept, strict=True)}
     for item in shape.renewed:
         _check_input(item.name, shape, *blocks[item.name], stretches[item.name], table)
     rows, got = _outputs(shape, blocks)
     rows, got = _narrowed(shape, rows, got, place)
-    inputs: Tensors = {}
-    for argument in shape.spec.inputs:
-        base = shape.inputs[argument.name]
-        first, last = (rows.start, rows.stop) if argument.dims[0] == shape.rows else (0, base.shape[0])
-        each = base[0].numel() if base.shape[0] else 0
-        part = base[first:last]
-        if argument.name in stretches:
-            part = renewed(base.flatten(), stretches[argument.name], table, first * each, last * each).view(part.shape)
-        inputs[argument.name] = part
-    dims = dict(shape.point.dims)
-    if shape.rows:
-        dims[shape.rows] = len(rows)
+    dims, inputs = problem_of(shape, rows, stretches, table)
     answers = expect(shape.spec, dims, inputs, shape.attributes, shape.dtype, relative)
     reasons = []
     for argument in shape.spec.outputs:
         values = got[argument.name]
-        found = compare(argument.name, argument.dims, values, _untouched(values, sweep.poison),
+        found = compare(argument.name, argument.dims, values, untouched(values, sweep.poison),
                         answers[argument.name]).finding
         if found is not None:
             index = (found.index[0] + rows.start, *found.index[1:])
@@ -163,15 +148,8 @@ def _outputs(shape: Shape, blocks: dict[str, tuple[Keep, bytes]]) -> tuple[range
 
 def _narrowed(shape: Shape, rows: range, got: Tensors, place: float) -> tuple[range, Tensors]:
     """Fewer of the kept rows where a row is a large problem of its own; ``place`` in [0, 1) says which."""
-    count = max(1, min(len(rows), BUDGET // LEAST_VERIFIED // max(_row_elements(shape), 1)))
+    count = max(1, min(len(rows), BUDGET // LEAST_VERIFIED // max(row_elements(shape), 1)))
     first = int(place * (len(rows) - count + 1))
     if not shape.rows or count == len(rows):
         return rows, got
     return rows[first : first + count], {name: values[first : first + count] for name, values in got.items()}
-
-
-def _untouched(values: torch.Tensor, poison: int) -> torch.Tensor:
-    """Which elements still hold the sweep's sixteen bits, repeated."""
-    words = values.view(torch.int16).view(*values.shape, -1)
-    signed = poison - (1 << 16) if poison >= 1 << 15 else poison
-    return (words == signed).all(-1)
