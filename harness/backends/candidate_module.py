@@ -10,6 +10,8 @@ from typing import Any
 
 FILENAME = "candidate.py"
 MODULE = "candidate"
+MESSAGE_SENT, TEXT_SENT = 1000, 2000
+"""Characters of an exception's message, and of a whole answer about a failure, that are sent to the judge."""
 
 
 def import_candidate(source: str) -> types.ModuleType:
@@ -49,20 +51,30 @@ def candidate_line(error: BaseException) -> int | None:
     return line
 
 
+def message_of(error: BaseException, kept: int = MESSAGE_SENT) -> str:
+    """The first ``kept`` characters of an exception's own text. The text is the candidate's: making it may fail (lists
+    nested without end, integers of thousands of digits), and then the exception is known by its type alone."""
+    try:
+        return str(error)[:kept]
+    except Exception as failed:  # noqa: BLE001 - whatever it is, the exception itself must be told
+        return f"its message cannot be shown ({type(failed).__name__})"
+
+
 def fault(outcome: str, code: str, text: str, line: int | None) -> dict[str, Any]:
     """The answer for a failure."""
-    return {"fault": {"outcome": outcome, "code": code, "text": text, "line": line}}
+    return {"fault": {"outcome": outcome, "code": code, "text": text[:TEXT_SENT], "line": line}}
 
 
 def general_fault(error: BaseException) -> dict[str, Any]:
     """The answer for an exception that no backend knows better."""
-    line = candidate_line(error)
+    line, said = candidate_line(error), message_of(error)
     if isinstance(error, MemoryError):
-        text = f"The candidate asked for more memory than it may use ({error or 'MemoryError'}). Use less scratch."
+        text = f"The candidate asked for more memory than it may use ({said or 'MemoryError'}). Use less scratch."
         return fault("over_limit", "memory_limit", text, line)
     if isinstance(error, SyntaxError):
-        return fault("compile_error", "syntax_error", f"The source does not parse: {error.msg}.", line)
+        reason = str(error.msg)[:MESSAGE_SENT]
+        return fault("compile_error", "syntax_error", f"The source does not parse: {reason}.", line)
     if isinstance(error, SystemExit | KeyboardInterrupt):
         text = "The candidate tried to end its process. Return from run() instead."
         return fault("runtime_error", "early_exit", text, line)
-    return fault("runtime_error", "exception", f"{type(error).__name__}: {error}", line)
+    return fault("runtime_error", "exception", f"{type(error).__name__}: {said}", line)

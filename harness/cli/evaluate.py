@@ -20,6 +20,7 @@ from harness.domain.goal import Goal
 from harness.domain.request import EvaluationRequest, OperatorRef, Opponent, Required, SourceRef
 from harness.domain.verdict import Verdict
 from harness.domain.vocabulary import Backend, Comparison, Outcome, Purpose, Role, Tier
+from harness.domain.words import one_line
 from harness.hardware.detect import hardware_name
 from harness.operators import registry
 
@@ -66,16 +67,21 @@ def serve(lines: Iterable[str]) -> int:
     """Evaluate one request per line until the input ends; the sandbox servers stay warm in between.
 
     Each answer ends with the line ``{"done": <response path>, "exit": <code>}``; a request that cannot be
-    read answers with exit 2 and ``text``. The judge holds no candidate code, so nothing carries over.
+    read, or fails in whatever way, answers with exit 2 and ``text``, and the next one is read. The judge holds no
+    candidate code, so nothing carries over.
     """
     for line in lines:
-        asked = json.loads(line)
-        response = Path(asked["response"])
-        answer: dict[str, object] = {"done": str(response), "exit": 2}
+        answer: dict[str, object] = {"done": "", "exit": 2}
         try:
+            asked = json.loads(line)
+            response = Path(asked["response"])
+            answer["done"] = str(response)
             answer["exit"] = exit_code(_answer(_read_request(Path(asked["request"])), response, JsonLines()))
         except HarnessError as error:
             answer["text"] = error.text
+        except Exception as error:  # noqa: BLE001 - one request never takes the next one's answer away
+            answer["text"] = one_line(f"This request was not answered: {type(error).__name__}: {error}. Nothing was "
+                                      "judged; mend the request, or send it again.")
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
     return 0
@@ -83,15 +89,24 @@ def serve(lines: Iterable[str]) -> int:
 
 def _answer(request: EvaluationRequest, response: Path | None, progress: JsonLines | Line | Quiet) -> Verdict:
     """Evaluate and, where a response path is given, write samples first and the verdict last."""
-    from harness.evaluation.pipeline import evaluate_fully
+    from harness.evaluation.pipeline import evaluate_fully, failed
 
-    evaluation = evaluate_fully(request, progress=progress)
+    try:
+        evaluation = evaluate_fully(request, progress=progress)
+        verdict, samples = evaluation.verdict, evaluation.samples
+        document = canonical_json(to_document(verdict))
+        measured = None if samples is None else canonical_json(to_document(samples))
+    except HarnessError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whoever waits for a document gets one
+        verdict, measured = failed(request, error), None
+        document = canonical_json(to_document(verdict))
     progress.close()
     if response is not None:
-        if evaluation.samples is not None:
-            _write(samples_path(response), canonical_json(to_document(evaluation.samples)))
-        _write(response, canonical_json(to_document(evaluation.verdict)))
-    return evaluation.verdict
+        if measured is not None:
+            _write(samples_path(response), measured)
+        _write(response, document)
+    return verdict
 
 
 def samples_path(response: Path) -> Path:

@@ -53,7 +53,10 @@ def step_tier(run: Run) -> TierResult:
     spec = narrowed(run.spec, run.request.goal.adjustable)
     try:
         return classify(base, run.source, spec, run.request.backend)
-    except SourceError as error:  # the candidate parsed before, so it is the base that does not
+    except SourceError as error:
+        if error.code in ("source_too_complex", "source_not_analysed"):
+            raise  # the base was judged before; it is the candidate that made it so
+        # the candidate parsed before, so it is the base that does not
         raise InfrastructureError(f"The kernel that the candidate builds on cannot be read: {error.text}") from error
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from harness.domain.codec import to_document
 from harness.domain.digest import canonical_json, digest_bytes
-from harness.domain.errors import InfrastructureError, UsageError
+from harness.domain.errors import HarnessError, SourceError, UsageError
 from harness.domain.request import EvaluationRequest
 from harness.domain.samples import Samples
 from harness.domain.verdict import Reason, Verdict
@@ -21,6 +21,8 @@ from harness.evaluation.verdicts import verdict_of
 from harness.hardware import gpu
 from harness.operators import registry
 
+SOURCE_ALONE = (Stage.ADMIT, Stage.STATIC, Stage.ARITHMETIC)
+"""Stages that read the candidate's text and nothing that ran: the same text fails there every time."""
 INTERPRETER_TARGET = "nvidia-h200"
 """The device whose resources a Triton plan names where the goal names none and no GPU is present."""
 
@@ -159,11 +161,31 @@ def _one(run: Run, dotted: str) -> Refused | None:
         known = fault.fault
         reason = Reason(code=known.code, stage=run.stage, text=known.text, line=known.line, case=known.case)
         return Refused(known.outcome, reason)
-    except (InfrastructureError, OSError, MemoryError) as error:
+    except SourceError as error:
+        reason = Reason(code=error.code, stage=run.stage, text=error.text, line=error.line)
+        return Refused(Outcome.POLICY_VIOLATION, reason)
+    except (HarnessError, OSError, ImportError) as error:
         return _broken(run, error)
-    except Exception as error:  # noqa: BLE001 - a bug in the evaluator is never charged to a candidate
-        return _broken(run, error)
+    except Exception as error:  # noqa: BLE001 - whoever is to blame, it is a verdict
+        return _not_analysed(run, error) if run.stage in SOURCE_ALONE else _broken(run, error)
     return None
+
+
+def _not_analysed(run: Run, error: Exception) -> Refused:
+    """Nothing but the text decides how these stages end, so a repetition would end the same way: it is the text's."""
+    text = (f"This source cannot be judged: stage {run.stage} ends with {type(error).__name__} on it. Write constants, "
+            "launch options and PARAMS more plainly.")
+    return Refused(Outcome.POLICY_VIOLATION, Reason(code="source_not_analysed", stage=run.stage, text=text))
+
+
+def failed(request: EvaluationRequest, error: Exception) -> Verdict:
+    """The verdict of an evaluation that ended in no verdict: ``infra_error``, with what happened.
+
+    Raises:
+        UsageError: the operator, backend or workload named by the request does not exist.
+    """
+    run = _start(request, _silent)
+    return verdict_of(run, _broken(run, error), {}, None)
 
 
 def _broken(run: Run, error: BaseException) -> Refused:

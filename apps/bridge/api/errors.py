@@ -19,7 +19,10 @@ class BridgeError(Exception):
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn the harness's errors into ``BridgeError``."""
+    """Turn the harness's errors into ``BridgeError``.
+
+    An exhausted stack or memory is one of them: what is asked here is asked about texts of unknown origin.
+    """
     from harness.domain.errors import HarnessError
 
     try:
@@ -28,3 +31,6 @@ def translated() -> Iterator[None]:
         raise BridgeError(
             error.text, code=error.code, key=getattr(error, "key", ""), line=getattr(error, "line", None)
         ) from error
+    except (RecursionError, MemoryError) as error:
+        raise BridgeError(f"The harness could not read this: it ended with {type(error).__name__}. Nothing was "
+                          "changed. Shorten or flatten what was sent.", code="source_not_analysed") from error

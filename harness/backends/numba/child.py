@@ -8,9 +8,11 @@ import re
 import time
 from typing import Any
 
-from harness.backends.candidate_module import candidate_line, entry, fault, general_fault, import_candidate
+from harness.backends.candidate_module import candidate_line, entry, fault, general_fault, import_candidate, message_of
 
 _ELSEWHERE = re.compile(r"^(tuple|list|string|range) ")
+NUMBA_TEXT = 20_000
+"""Characters of numba's own message that are searched for the candidate's line."""
 _LINE_IN_TEXT = re.compile(r'File "candidate\.py", line (\d+)')
 
 
@@ -137,10 +139,11 @@ def worded(error: BaseException) -> dict[str, Any]:
 
     line = candidate_line(error)
     if isinstance(error, NumbaError):
-        found = _LINE_IN_TEXT.findall(str(error))
-        return fault("compile_error", "numba_error", _first_lines(str(error)), int(found[-1]) if found else line)
-    if isinstance(error, IndexError) and not _ELSEWHERE.match(str(error)):
-        text = f"The kernel indexed outside an array: {error}. Check the loop bounds and the tail."
+        said = message_of(error, NUMBA_TEXT)
+        found = _LINE_IN_TEXT.findall(said)
+        return fault("compile_error", "numba_error", _first_lines(said), int(found[-1]) if found else line)
+    if isinstance(error, IndexError) and not _ELSEWHERE.match(message_of(error)):
+        text = f"The kernel indexed outside an array: {message_of(error)}. Check the loop bounds and the tail."
         return fault("out_of_bounds", "index_error", text, line)
     return general_fault(error)
 

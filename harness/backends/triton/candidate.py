@@ -8,6 +8,7 @@ import traceback
 from types import ModuleType
 from typing import Any
 
+from harness.backends.candidate_module import message_of
 from harness.backends.triton.recorder.session import CANDIDATE_FILE
 
 MODULE = "candidate"
@@ -57,7 +58,7 @@ def failure(error: BaseException, doing: str) -> dict[str, Any]:
         ),
         None,
     )
-    name, message = type(error).__name__, str(error).strip() or "no message"
+    name, message = type(error).__name__, message_of(error).strip() or "no message"
     root = type(error).__module__.partition(".")[0]
     if name == "OutOfResources":
         text = f"{doing} needs more than the device has: {message}"
@@ -71,7 +72,7 @@ def failure(error: BaseException, doing: str) -> dict[str, Any]:
         return fault("runtime_error", "memory_limit", f"{doing} ran out of memory.", line)
     if name == "InterpreterError":
         inner = error.__cause__ or error
-        text = f"{doing} raises {type(inner).__name__} in a kernel function: {inner}"
+        text = f"{doing} raises {type(inner).__name__} in a kernel function: {message_of(inner)}"
         return fault("runtime_error", "raises", text, line)
     if message.startswith("PassManager::run failed"):
         text = f"{doing} does not compile: one of the compiler's passes gave up on a kernel function ({message})."
@@ -80,7 +81,7 @@ def failure(error: BaseException, doing: str) -> dict[str, Any]:
         inner = error
         while inner.__cause__ is not None:
             inner = inner.__cause__
-        detail = message if inner is error else f"{message}\n{type(inner).__name__}: {inner}"
+        detail = message if inner is error else f"{message}\n{type(inner).__name__}: {message_of(inner)}"
         node = getattr(error, "node", None)
         return fault(
             "compile_error", "triton_compile", f"{doing} does not compile: {detail}", _kernel_line(error, node) or line

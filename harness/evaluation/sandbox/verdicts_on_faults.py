@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.domain.vocabulary import Outcome
-from harness.domain.words import plain, quoted
+from harness.domain.words import QUOTE_KEPT, TEXT_KEPT, plain, quoted
 from harness.evaluation.ports import Fault
 from harness.evaluation.sandbox import watch
 
@@ -48,9 +48,17 @@ def said(document: Any, declines: Sequence[Outcome] = ()) -> Fault:
     return Fault(
         outcome=outcome,
         code=code if isinstance(code, str) and re.fullmatch(r"[a-z0-9_]{1,40}", code) else str(outcome),
-        text=(plain(text) if isinstance(text, str) else "") or "The candidate failed without a message.",
+        text=_said(text, outcome),
         line=line if isinstance(line, int) and not isinstance(line, bool) and 0 < line < MOST_LINES else None,
     )
+
+
+def _said(text: object, outcome: Outcome) -> str:
+    """The process's own words, as such: an exception's message is the candidate's, and so may be all the rest."""
+    if not isinstance(text, str) or not plain(text):
+        return "The candidate failed without a message."
+    kept = QUOTE_KEPT if outcome is Outcome.RUNTIME_ERROR else TEXT_KEPT
+    return f"The candidate's process says: {quoted(text, kept)}"
 
 
 EXCESSES = {

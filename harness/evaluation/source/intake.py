@@ -106,6 +106,18 @@ def _check_characters(text: str) -> None:
                               "see. Delete it.", line=line, code="source_characters")
 
 
+def _check_text(value: str, line: int) -> None:
+    """Escapes write in a text what the file may not contain: it would read differently where it is shown, and a lone
+    surrogate cannot be written at all. Line feeds and tabs are fine."""
+    if value.isascii() and value.isprintable():
+        return
+    for character in value:
+        if character not in "\n\t" and (ord(character) in _INVISIBLE
+                                        or unicodedata.category(character) in _REFUSED_CATEGORIES):
+            raise SourceError(f"Line {line}: a text contains U+{ord(character):04X}, written as an escape, which a "
+                              "reader cannot see. Take it out.", line=line, code="source_characters")
+
+
 def _check_nesting(text: str) -> None:
     """Cap brackets, indentation, line length and operator chains on the raw text.
 
@@ -137,13 +149,15 @@ def _check_nesting(text: str) -> None:
 
 
 def _check_tree(tree: ast.AST) -> None:
-    """Cap depth and node count without recursion."""
+    """Cap depth and node count without recursion; texts are held to what the file itself is held to."""
     count = 0
     level = [tree]
     for _ in range(MAX_DEPTH):
         below: list[ast.AST] = []
         for node in level:
             below.extend(ast.iter_child_nodes(node))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                _check_text(node.value, node.lineno)
         count += len(level)
         if count > MAX_NODES:
             raise SourceError(f"The source has more than {MAX_NODES:,} syntax nodes. Shorten it.",

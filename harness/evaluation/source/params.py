@@ -16,6 +16,8 @@ from harness.evaluation.source.structure import PARAMS, assigned_name, names_bou
 from harness.operators.base import OperatorSpec, Tunable
 
 Scalar = int | str | bool
+MAX_WORD = 100
+"""Characters of a key or of a text value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,7 @@ def _read_dict(node: ast.expr, *, nested: bool) -> dict[str, Any]:
     for key, value in zip(node.keys, node.values, strict=True):
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
             raise _not_literal(key or value, "has a key that is not a plain string")
+        _check_word(key, key.value)
         if key.value in values:
             raise _not_literal(key, f"names the key {key.value!r} twice")
         if isinstance(value, ast.Dict) and nested:
@@ -169,12 +172,20 @@ def _read_dict(node: ast.expr, *, nested: bool) -> dict[str, Any]:
 
 def _read_scalar(key: str, node: ast.expr) -> Scalar:
     if isinstance(node, ast.Constant) and isinstance(node.value, int | str):
+        if isinstance(node.value, str):
+            _check_word(node, node.value)
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         number = node.operand.value
         if type(number) is int:
             return -number
     raise _not_literal(node, f"gives {key!r} a value that is not a literal integer, string or boolean")
+
+
+def _check_word(node: ast.AST, word: str) -> None:
+    """Keys and text values stand in verdicts, diffs and terminals: one short printable word or phrase each."""
+    if not word.isprintable() or len(word) > MAX_WORD:
+        raise _not_literal(node, f"has a key or value that is not a printable text of at most {MAX_WORD} characters")
 
 
 def _not_literal(node: ast.AST, what: str) -> SourceError:

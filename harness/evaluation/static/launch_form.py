@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from harness.domain.errors import SourceError
 from harness.domain.vocabulary import Backend
+from harness.domain.words import quoted
 from harness.evaluation.source.params import key_lines, read_params
 from harness.evaluation.source.scopes import parameter_names
 from harness.evaluation.source.steps import step, walk
@@ -74,7 +75,8 @@ def _check_options(candidate: Candidate, host: ast.FunctionDef, call: ast.Call, 
         for key, line in keys.items():
             declared = candidate.spec.tunable(key, Backend.TRITON) is not None
             if key not in fine and not (keyword.arg is None and declared):
-                candidate.report.add("launch_option", f"{key} is neither a parameter of {names} nor a launch option "
+                shown = key if key.isidentifier() else quoted(key, 60)
+                candidate.report.add("launch_option", f"{shown} is neither a parameter of {names} nor a launch option "
                                      f"({', '.join(sorted(options))}).", line)
 
 
