@@ -131,6 +131,8 @@ REGIMES: dict[str, Callable[[int, int, torch.dtype, torch.Generator], torch.Tens
     "small": lambda r, c, d, g: normal((r, c), g) * 1e-3,
     "large": lambda r, c, d, g: normal((r, c), g) * 1e3,
     "largest": lambda r, c, d, g: signs((r, c), g) * uniform((r, c), g, 0.5, 1.0) * LARGEST[d],
+    # Squares as large as a float32 sum of all of them can hold.
+    "largest_squares": lambda r, c, d, g: signs((r, c), g) * uniform((r, c), g, 0.5, 1.0) * (2e38 / max(1, c)) ** 0.5,
     "denormal": lambda r, c, d, g: _some_denormal(r, c, d, g),
     # Exponentials of all of them are 1: a share of equal values with many bits would make a serial sum drift.
     "all_denormal": lambda r, c, d, g: denormals((r, c), d, g),

@@ -16,10 +16,10 @@ and is at most n. Per round:
   certain. Every class mod 96 and mod 128 is met, one of 192 with odds of 0.69, of another modulus m with
   1 - (1 - 1/m)^132 (m = 100: 0.73). A kernel wrong at one single size escapes nearly always.
 - Numba, before a promotion: 384 leading draws; every class of 384 is met.
-- A device, 9 and 3 draws: columns above 6,000 at least twice, rows from 600 on at least once: certain. Three of the four
-  other dimensions of decode attention lead once each, and every draw varies all of them as far as the work allows: of
-  1,000 rounds drawn, 958 met five or more query heads per cache head, 833 more than 128 columns. One class of 96 is met
-  with odds of 0.09. Shapes cost a compilation there. Before a promotion: 24 and 8.
+- A device, 9 and 3 draws: columns above 6,000 at least twice, rows from 600 on at least once: certain. Three of the
+  four other dimensions of decode attention lead once each, and every draw varies all of them as far as the work
+  allows: of 1,000 rounds drawn, 958 met five or more query heads per cache head, 833 more than 128 columns. One class
+  of 96 is met with odds of 0.09. Shapes cost a compilation there. Before a promotion: 24 and 8.
 - The interpreter: 3 draws (6 before a promotion) of at most 32 rows. Of 1,000 rounds drawn 786 met columns above 6,000,
   369 five or more query heads per cache head; rows from 600 on are never drawn. It is a dry run and promotes nothing.
 """

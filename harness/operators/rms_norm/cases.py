@@ -36,6 +36,8 @@ CASES = (
     _case("small", 4, 777, "small", "values around 1e-3, beside an eps of 1e-5", attributes={"eps": 1e-5}),
     _case("large", 4, 4096, "large", "values around 1e3, a power of two of them"),
     _case("strided tail", 3, 77, "wide", "short rows far apart, an odd length", layout="strided"),
+    _case("special weights", 4, 300, "special_weights", "NaN and infinity in weight make their own columns so"),
+    _case("largest squares", 4, 90, "largest_squares", "squares up to 1e36, whose sum a float32 just holds"),
     _case("rows=65537 cols=3", 65537, 3, "normal", "more rows than a grid's second axis can count"),
 )
 
@@ -54,6 +56,8 @@ INTERPRET_CASES = (
     _case("spike", 3, 1030, "spike", "one value a thousand times larger than the rest"),
     _case("nan", 3, 300, "nan", "a NaN poisons its own row and no other"),
     _case("neg_inf", 3, 300, "neg_inf", "-inf makes its entry NaN and the rest of its row 0"),
+    _case("special weights", 2, 300, "special_weights", "NaN and infinity in weight make their own columns so"),
+    _case("largest squares", 2, 90, "largest_squares", "squares up to 1e36, whose sum a float32 just holds"),
 )
 
 NUMERIC = ("incorrect_numeric",)

@@ -15,6 +15,8 @@ from harness.operators.summation import serial_loss
 from harness.operators.values import mixed_rows, normal, quantise, signs, uniform
 
 PROBE_ROWS = 16
+SPECIAL = "special_weights"
+SPECIAL_VALUES = (torch.nan, torch.inf, -torch.inf)
 SPARE = 12
 """Columns that complete an exact sum."""
 
@@ -22,13 +24,21 @@ SPARE = 12
 def make_inputs(
     dims: Dims, regimes: tuple[str, ...], dtype: torch.dtype, generator: torch.Generator, attributes: Attributes
 ) -> Tensors:
-    """x [rows, cols] of the regimes, weight [cols] around 1 with both signs possible; magnitudes from 0.01 to 100 and
-    some zeros where the regime is ``wide`` alone."""
-    values = mixed_rows(regimes, dims["rows"], dims["cols"], dtype, generator)
-    weight = 1.0 + 0.5 * normal((dims["cols"],), generator)
-    if regimes == ("wide",):
-        weight *= 10 ** uniform((dims["cols"],), generator, -2.0, 2.0)
-        weight[torch.rand(dims["cols"], generator=generator) < 0.05] = 0.0
+    """x [rows, cols] of the regimes, weight [cols] around 1 with both signs possible.
+
+    Where a regime is alone: weights of ``wide`` have both signs, magnitudes from 1e-5 to 1e5 (1e-2 to 1e2 in float16)
+    and some zeros of both signs, those of ``special_weights`` (x is normal) hold NaN and infinities."""
+    rows, cols = dims["rows"], dims["cols"]
+    alone = regimes[0] if len(regimes) == 1 else None
+    values = mixed_rows(("normal",) if alone == SPECIAL else regimes, rows, cols, dtype, generator)
+    weight = 1.0 + 0.5 * normal((cols,), generator)
+    if alone == "wide":
+        reach = 2.0 if dtype is torch.float16 else 5.0
+        weight = signs((cols,), generator) * 10 ** uniform((cols,), generator, -reach, reach)
+        weight[torch.rand(cols, generator=generator) < 0.05] *= 0.0
+    elif alone == SPECIAL:
+        places = torch.randperm(cols, generator=generator)[: 4 * len(SPECIAL_VALUES)]
+        weight[places] = torch.tensor(SPECIAL_VALUES).repeat(4)[: len(places)]
     return {"x": quantise(values, dtype), "weight": quantise(weight, dtype)}
 
 

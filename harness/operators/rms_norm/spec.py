@@ -54,7 +54,8 @@ SPEC = OperatorSpec(
     title="RMSNorm",
     formula="out = x * rsqrt(mean(x^2) + eps) * weight",
     semantics="Row-wise over the last dimension. x may have strided rows; the result is rounded once to x's dtype; "
-    "sums accumulate in float32. A NaN in a row makes that row NaN and no other. +inf in x is outside the domain.",
+    "sums accumulate in float32. A NaN in a row makes that row NaN and no other. A NaN or an "
+    "infinity in weight makes its column so. +inf in x is outside the domain. Zeros of either sign are equal.",
     arguments=(
         Argument("x", "input", ("rows", "cols"), strided=True),
         Argument("weight", "input", ("cols",), per_call=False),

@@ -51,7 +51,8 @@ SPEC = OperatorSpec(
     title="Softmax",
     formula="out = exp(x - max(x)) / sum(exp(x - max(x)))",
     semantics="Row-wise over the last dimension. x may have strided rows. A row that is all -inf gives NaN, as torch "
-    "does; single -inf entries give 0; a NaN makes its whole row NaN. +inf in x is outside the domain.",
+    "does; single -inf entries give 0; a NaN makes its whole row NaN. +inf in x is outside the domain. "
+    "Zeros of either sign are equal.",
     arguments=(
         Argument("x", "input", ("rows", "cols"), strided=True),
         Argument("out", "output", ("rows", "cols")),
