@@ -1,0 +1,27 @@
+"""A constant that contains itself, shown in a text: whoever follows it without end crashes."""
+
+import math
+
+import numba
+import numpy as np
+
+TABLE = (TABLE,)
+PARAMS = {}
+
+
+@numba.njit
+def _rms(x, weight, out, eps):
+    rows, cols = x.shape
+    for row in range(rows):
+        total = np.float32(0.0)
+        for col in range(cols):
+            total += x[row, col] * x[row, col]
+        scale = np.float32(1.0) / math.sqrt(total / np.float32(cols) + eps)
+        for col in range(cols):
+            out[row, col] = x[row, col] * scale * weight[col]
+
+
+def run(x, weight, out, *, eps):
+    if x.shape[0] == 0:
+        raise ValueError(f"{TABLE}")
+    _rms(x, weight, out, np.float32(eps))

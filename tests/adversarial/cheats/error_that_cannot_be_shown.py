@@ -1,0 +1,29 @@
+"""Fails with a list that is nested too deeply to be made a text."""
+
+import math
+
+import numba
+import numpy as np
+
+PARAMS = {}
+
+
+@numba.njit
+def _rms(x, weight, out, eps):
+    rows, cols = x.shape
+    for row in range(rows):
+        total = np.float32(0.0)
+        for col in range(cols):
+            total += x[row, col] * x[row, col]
+        scale = np.float32(1.0) / math.sqrt(total / np.float32(cols) + eps)
+        for col in range(cols):
+            out[row, col] = x[row, col] * scale * weight[col]
+
+
+def run(x, weight, out, *, eps):
+    deep = [0]
+    for _ in range(100_000):
+        deep = [deep]
+    if x.shape[0] > 0:
+        raise ValueError(deep)
+    _rms(x, weight, out, np.float32(eps))
