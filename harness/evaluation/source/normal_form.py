@@ -8,6 +8,7 @@ source only looks keys up or passes them on by name; a source that could walk th
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from harness.domain.digest import digest_bytes
@@ -21,7 +22,8 @@ from harness.evaluation.source.scopes import (
     function_scope,
     outside_parts,
 )
-from harness.evaluation.source.structure import PARAMS, assigned_name, is_docstring
+from harness.evaluation.source.steps import analysed, bounded
+from harness.evaluation.source.structure import PARAMS, assigned_name, is_docstring, names_bound_by
 
 _DOCUMENTED = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _SKIPPED_FIELDS = {"ctx", "kind", "type_comment", "type_ignores"}
@@ -33,7 +35,8 @@ def normal_digest(source: str) -> str:
     Raises:
         SourceError: when the source cannot be parsed.
     """
-    return digest_bytes("\n".join(normal_statements(parse(source))).encode("utf-8", "backslashreplace"))
+    with bounded(), analysed():
+        return digest_bytes("\n".join(normal_statements(parse(source))).encode("utf-8", "backslashreplace"))
 
 
 def normal_statements(tree: ast.Module) -> list[str]:
@@ -43,16 +46,36 @@ def normal_statements(tree: ast.Module) -> list[str]:
 
 
 def walks_through_params(tree: ast.Module) -> bool:
-    """Whether PARAMS is used but for ``PARAMS[key]``, ``PARAMS.get(key)``, ``key in PARAMS`` and ``**PARAMS``."""
+    """Whether PARAMS is used but for ``PARAMS[key]``, ``PARAMS.get(key)``, ``key in PARAMS`` and ``**PARAMS`` of a
+    launch. Any other function that is called with ``**PARAMS`` can see their order."""
     known: set[int] = set()
+    kernels = {name for name, count in _plain_kernels(tree).items() if count == 1}
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare) and all(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
             known.update(id(value) for value in node.comparators)
-        elif (isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr == "get")
-              or (isinstance(node, ast.keyword) and node.arg is None)):
+        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr == "get"):
             known.add(id(node.value))
+        elif isinstance(node, ast.Call):
+            function = node.func.value if isinstance(node.func, ast.Subscript) else node.func
+            if isinstance(function, ast.Name) and function.id in kernels:
+                known.update(id(keyword.value) for keyword in node.keywords if keyword.arg is None)
     return any(isinstance(node, ast.Name) and node.id == PARAMS and isinstance(node.ctx, ast.Load)
                and id(node) not in known for node in ast.walk(tree))
+
+
+def _plain_kernels(tree: ast.Module) -> Counter[str]:
+    """How often each name is bound that a decorated function has: those take their arguments by name, whatever the
+    order, unless they gather them or a decorator has functions of its own that are handed them."""
+    plain = {statement.name for statement in tree.body if isinstance(statement, ast.FunctionDef)
+             and statement.decorator_list and statement.args.kwarg is None
+             and not any(isinstance(node, ast.Lambda | ast.Dict) for decorator in statement.decorator_list
+                         for node in ast.walk(decorator))}
+    return Counter(name for node in ast.walk(tree) for name in (*names_bound_by(node), *_argument_name(node))
+                   if name in plain)
+
+
+def _argument_name(node: ast.AST) -> tuple[str, ...]:
+    return (node.arg,) if isinstance(node, ast.arg) else ()
 
 
 def without_docstring(node: _DOCUMENTED) -> list[ast.stmt]:

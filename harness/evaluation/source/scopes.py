@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from harness.evaluation.source.steps import step
 from harness.evaluation.source.structure import names_bound_by
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -15,7 +16,7 @@ ComprehensionNode = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 @dataclass
 class Scope:
     """Names bound in one scope. ``kept`` are bound here but never renamed (parameters, class attributes, plain
-    imports); ``outer`` are declared global or nonlocal. ``visible`` is False for class bodies."""
+    imports); ``outer`` are declared nonlocal. ``visible`` is False for class bodies. ``node`` makes a function's."""
 
     bound: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
@@ -24,6 +25,7 @@ class Scope:
     parent: Scope | None = None
     visible: bool = True
     comprehension: bool = False
+    node: FunctionNode | None = None
 
     def owner(self, name: str) -> Scope | None:
         """The scope whose variable ``name`` means here; ``None`` for module-level names and builtins."""
@@ -42,7 +44,7 @@ class Scope:
 
 def function_scope(node: FunctionNode, parent: Scope | None) -> Scope:
     """The scope of a function's or lambda's body."""
-    scope = Scope(parent=parent)
+    scope = Scope(parent=parent, node=node)
     scope.kept = set(parameter_names(node.args))
     body = [node.body] if isinstance(node, ast.Lambda) else node.body
     _collect(body, scope)
@@ -79,19 +81,28 @@ def parameter_names(arguments: ast.arguments) -> Iterator[str]:
 
 def scoped_nodes(function: FunctionNode) -> Iterator[tuple[ast.AST, Scope]]:
     """Every node of a function's body with the scope it stands in, inner functions and comprehensions included."""
-    todo: list[tuple[ast.AST, Scope]] = []
     inner = function_scope(function, None)
     body = [function.body] if isinstance(function, ast.Lambda) else function.body
-    todo.extend((node, inner) for node in reversed(body))
+    yield from ((node, scope) for node, scope in nodes_below(body, inner) if scope is not None)
+
+
+def nodes_below(nodes: Iterable[ast.AST], scope: Scope | None) -> Iterator[tuple[ast.AST, Scope | None]]:
+    """``nodes``, which stand in ``scope`` (``None``: module level), and every node below with its own scope."""
+    todo: list[tuple[ast.AST, Scope | None]] = [(node, scope) for node in reversed(list(nodes))]
     while todo:
         node, scope = todo.pop()
+        step()
         yield node, scope
         if isinstance(node, FunctionNode):
             below = function_scope(node, scope)
             todo.extend((part, scope) for part in outside_parts(node))
-            todo.extend((part, below) for part in ast.walk(node.args) if isinstance(part, ast.arg))
+            todo.extend((part, below) for part in own_arguments(node.args))
             body = [node.body] if isinstance(node, ast.Lambda) else node.body
             todo.extend((part, below) for part in reversed(body))
+        elif isinstance(node, ast.ClassDef):
+            below = class_scope(node, scope)
+            todo.extend((part, scope) for part in outside_parts(node))
+            todo.extend((part, below) for part in reversed(node.body))
         elif isinstance(node, ComprehensionNode):
             below = comprehension_scope(node, scope)
             outside = node.generators[0].iter
@@ -99,6 +110,12 @@ def scoped_nodes(function: FunctionNode) -> Iterator[tuple[ast.AST, Scope]]:
             todo.extend((part, below) for part in _comprehension_parts(node) if part is not outside)
         else:
             todo.extend((part, scope) for part in reversed(list(ast.iter_child_nodes(node))))
+
+
+def own_arguments(arguments: ast.arguments) -> list[ast.arg]:
+    """The parameters themselves, not those of lambdas among the defaults."""
+    everything = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return [argument for argument in everything if argument is not None]
 
 
 def _comprehension_parts(node: ComprehensionNode) -> Iterator[ast.AST]:
@@ -121,8 +138,7 @@ def outside_parts(node: ast.AST) -> list[ast.AST]:
 
 
 def _argument_parts(arguments: ast.arguments) -> list[ast.AST]:
-    everything = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    annotations = [a.annotation for a in everything if a is not None and a.annotation is not None]
+    annotations = [a.annotation for a in own_arguments(arguments) if a.annotation is not None]
     return [*arguments.defaults, *(d for d in arguments.kw_defaults if d is not None), *annotations]
 
 
@@ -142,8 +158,18 @@ def _collect(nodes: Iterable[ast.AST], scope: Scope) -> None:
             _collect(outside_parts(node), scope)
         elif isinstance(node, ComprehensionNode):
             _collect(outside_parts(node), scope)
-            for inner in ast.walk(node):  # an assignment expression binds in the function around the comprehension
-                if isinstance(inner, ast.NamedExpr):
-                    scope.bound.add(inner.target.id)
+            scope.bound.update(_bound_through(node))
         else:
             _collect(ast.iter_child_nodes(node), scope)
+
+
+def _bound_through(comprehension: ComprehensionNode) -> Iterator[str]:
+    """Names that assignment expressions of a comprehension bind in the function around it. Those inside a lambda are
+    the lambda's own."""
+    todo: list[ast.AST] = list(_comprehension_parts(comprehension))
+    while todo:
+        node = todo.pop()
+        step()
+        if isinstance(node, ast.NamedExpr):
+            yield node.target.id
+        todo.extend(outside_parts(node) if isinstance(node, ast.Lambda) else ast.iter_child_nodes(node))

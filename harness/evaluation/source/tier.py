@@ -12,6 +12,7 @@ from typing import Any
 from harness.domain.errors import SourceError
 from harness.domain.verdict import TierReason, TierResult
 from harness.domain.vocabulary import Backend, Tier
+from harness.evaluation.source.agreement import disagreements, line_of
 from harness.evaluation.source.body import body_reasons
 from harness.evaluation.source.normal_form import (
     canonical,
@@ -20,6 +21,7 @@ from harness.evaluation.source.normal_form import (
     walks_through_params,
 )
 from harness.evaluation.source.params import key_lines, read_params, same_value, value_problem
+from harness.evaluation.source.steps import analysed, bounded
 from harness.evaluation.source.structure import (
     PARAMS,
     Structure,
@@ -40,12 +42,18 @@ def classify(base: str, new: str, spec: OperatorSpec, backend: Backend) -> TierR
     """The tier of going from ``base`` to ``new`` with every cause, the gravest first.
 
     Raises:
-        SourceError: when either source cannot be parsed.
+        SourceError: when either source cannot be parsed, or the two cannot be compared in bounded work.
     """
+    with bounded(), analysed():
+        return _classify(base, new, spec, backend)
+
+
+def _classify(base: str, new: str, spec: OperatorSpec, backend: Backend) -> TierResult:
     before, after = read_structure(base, backend), read_structure(new, backend)
-    if normal_statements(before.tree) == normal_statements(after.tree):
+    unclear = [*_unclear(before, "the earlier source "), *_unclear(after, "")]
+    if not unclear and normal_statements(before.tree) == normal_statements(after.tree):
         return TierResult(Tier.NONE)
-    causes = [*_irregular(before, "the earlier source "), *_irregular(after, "")]
+    causes = [*unclear, *_irregular(before, "the earlier source "), *_irregular(after, "")]
     causes += _skeleton_causes(before, after)
     if PARAMS in before.bound_lines or PARAMS in after.bound_lines:
         causes += _params_causes(before, after, spec)
@@ -56,6 +64,13 @@ def classify(base: str, new: str, spec: OperatorSpec, backend: Backend) -> TierR
         causes = [(Tier.HEAVY, TierReason(None, "the sources differ in a way that no rule lists"))]
     causes.sort(key=lambda cause: (-cause[0].rank, cause[1].line or 0))
     return TierResult(causes[0][0], tuple(dict.fromkeys(reason for _, reason in causes)))
+
+
+def _unclear(found: Structure, whose: str) -> list[Cause]:
+    """Names that the compiler resolves in another way than the comparison does."""
+    return [(Tier.HEAVY, TierReason(line_of(found.tree, name) if not whose else None,
+                                    f"{whose}{name} has a scope that cannot be told"))
+            for name in sorted(disagreements(found.tree))]
 
 
 def _irregular(found: Structure, whose: str) -> list[Cause]:

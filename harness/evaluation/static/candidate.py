@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.domain.vocabulary import Backend
-from harness.evaluation.source.scopes import Scope, scoped_nodes
+from harness.evaluation.source.scopes import Scope, nodes_below, outside_parts, own_arguments, scoped_nodes
 from harness.evaluation.source.steps import walk
 from harness.evaluation.source.structure import Structure, is_kernel
 from harness.evaluation.static import allow_numba, allow_triton
@@ -62,21 +62,9 @@ class Candidate:
                     yield context, node, scope
                 yield from self._outside(statement)
             elif not isinstance(statement, ast.Import | ast.ImportFrom):
-                for node in walk(statement):
-                    yield "module", node, None
+                yield from (("module", node, around) for node, around in nodes_below([statement], None))
 
     def _outside(self, function: ast.FunctionDef) -> Iterator[tuple[Context, ast.AST, Scope | None]]:
         """Decorators, defaults and annotations: module level, but the lambdas of ``heuristics`` are host code."""
-        todo: list[ast.AST] = [*function.decorator_list, function.args]
-        if function.returns is not None:
-            todo.append(function.returns)
-        while todo:
-            node = todo.pop()
-            if isinstance(node, ast.Lambda):
-                yield "module", node, None
-                for inner, scope in scoped_nodes(node):
-                    yield "host", inner, scope
-                todo.append(node.args)
-            else:
-                yield "module", node, None
-                todo.extend(ast.iter_child_nodes(node))
+        for node, scope in nodes_below([*outside_parts(function), *own_arguments(function.args)], None):
+            yield ("module" if scope is None or scope.comprehension else "host"), node, scope

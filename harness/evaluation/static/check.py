@@ -8,7 +8,10 @@ from harness.evaluation.source.intake import parse, read_source
 from harness.evaluation.source.params import key_lines, problems, read_params
 from harness.evaluation.source.steps import analysed, bounded
 from harness.evaluation.source.structure import read_structure
+from harness.evaluation.static.bindings import check_bindings
+from harness.evaluation.static.calls import check_calls
 from harness.evaluation.static.candidate import Candidate
+from harness.evaluation.static.compiled import check_compiled
 from harness.evaluation.static.findings import CODES, Finding, Report
 from harness.evaluation.static.hostdata import check_host_data
 from harness.evaluation.static.launches import check_launches
@@ -19,13 +22,15 @@ from harness.evaluation.static.names import check_names
 from harness.evaluation.static.numeric import check_numeric
 from harness.evaluation.static.objects import check_objects
 from harness.evaluation.static.shapes import check_shapes
+from harness.evaluation.static.shared_objects import check_shared_objects
 from harness.evaluation.static.signature import check_signature
 from harness.evaluation.static.state import check_state
 from harness.evaluation.static.syntax import check_syntax
 from harness.operators.base import OperatorSpec
 
-_CHECKS = (check_modules, check_signature, check_syntax, check_names, check_state, check_launches, check_host_data,
-           check_objects, check_loops, check_masks, check_numeric, check_shapes)
+_CHECKS = (check_modules, check_signature, check_syntax, check_bindings, check_names, check_state,
+           check_shared_objects, check_calls, check_launches, check_host_data,
+           check_objects, check_loops, check_masks, check_numeric, check_shapes, check_compiled)
 
 
 def findings(source: str, spec: OperatorSpec, backend: Backend,

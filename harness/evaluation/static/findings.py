@@ -41,7 +41,8 @@ CODES: dict[str, Severity] = {
     # names and syntax
     "name_not_allowed": BLOCK, "forbidden_builtin": BLOCK, "private_name": BLOCK, "attribute_not_allowed": BLOCK,
     "kernel_attribute": BLOCK, "module_as_value": BLOCK, "shadows_import": BLOCK, "syntax_not_allowed": BLOCK,
-    "exception_handling": BLOCK, "nested_import": BLOCK, "undefined_name": LOOK,
+    "exception_handling": BLOCK, "nested_import": BLOCK, "undefined_name": BLOCK, "scope_unclear": BLOCK,
+    "shadows_builtin": BLOCK, "callee": BLOCK, "annotation": BLOCK,
     # state, reading, computing on the host
     "global_state": BLOCK, "default_argument": BLOCK, "attribute_store": BLOCK, "kept_state": BLOCK,
     "library_compute": BLOCK, "host_array_math": BLOCK, "host_read": BLOCK, "address": BLOCK, "print_call": BLOCK,

@@ -27,12 +27,6 @@ def check_names(candidate: Candidate) -> None:
             _check_name(candidate, context, node, scope)
         elif isinstance(node, ast.Attribute):
             _check_attribute(candidate, context, node, scope)
-        elif isinstance(node, ast.arg) and node.arg in candidate.found.imports:
-            candidate.report.add("shadows_import", f"A parameter is called {node.arg}, like an import. Rename it.",
-                                 node.lineno)
-        if isinstance(node, ast.arg | ast.FunctionDef) and (
-                name := node.arg if isinstance(node, ast.arg) else node.name).startswith("__"):
-            candidate.report.add("private_name", f"{name} is a name that Python itself uses. Rename it.", node.lineno)
 
 
 def _is_local(name: str, scope: Scope | None) -> bool:
@@ -43,12 +37,8 @@ def _check_name(candidate: Candidate, context: Context, node: ast.Name, scope: S
     name, found, report = node.id, candidate.found, candidate.report
     if name.startswith("__"):
         report.add("private_name", f"{name} belongs to Python's internals. Remove it.", node.lineno)
-    elif isinstance(node.ctx, ast.Store | ast.Del):
-        if context != "module" and name in found.imports:
-            report.add("shadows_import", f"{name} is an import; a local of that name hides what the code does. "
-                                         "Rename it.", node.lineno)
-    elif _is_local(name, scope):
-        return
+    elif isinstance(node.ctx, ast.Store | ast.Del) or _is_local(name, scope):
+        return  # see ``bindings``
     elif name in found.imports:
         if not isinstance(candidate.parent(node), ast.Attribute):
             _check_path(candidate, context, found.imports[name], (), node)
@@ -64,7 +54,7 @@ def _check_name(candidate: Candidate, context: Context, node: ast.Name, scope: S
     elif hasattr(builtins, name):
         report.add("forbidden_builtin", f"`{name}` is not allowed {_where(context)}. Use arithmetic, shapes and the "
                                         "functions of the allowlist.", node.lineno)
-    elif not _in_bare_scope(candidate, node):
+    else:
         report.add("undefined_name", f"{name} is not defined anywhere in this file.", node.lineno)
 
 
@@ -81,16 +71,6 @@ def _names_kernel_code(candidate: Candidate, name: str, seen: set[str]) -> bool:
                 return True
             if isinstance(node, ast.Name) and _names_kernel_code(candidate, node.id, seen):
                 return True
-    return False
-
-
-def _in_bare_scope(candidate: Candidate, node: ast.AST) -> bool:
-    """Whether a module-level expression stands in a comprehension, whose targets are not module-level names."""
-    above = candidate.parent(node)
-    while above is not None:
-        if isinstance(above, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda):
-            return True
-        above = candidate.parent(above)
     return False
 
 
@@ -193,4 +173,3 @@ def _check_object_attributes(candidate: Candidate, context: Context, chain: list
 
 def _where(context: Context) -> str:
     return {"host": "in host code", "kernel": "in kernel bodies", "module": "at module level"}[context]
-

@@ -75,8 +75,10 @@ def test_any_other_token_changes_the_digest(name: str, data: st.DataObject) -> N
     ("x = 1\n", "x = 0x1\n"),
     ("x = (1)\n", "x = 1\n"),
     ('PARAMS = {"a": 1, "b": 2}\n', 'PARAMS = {"b": 2, "a": 1}\n'),
-    ('PARAMS = {"a": 1, "b": 2}\nf(PARAMS["a"], PARAMS.get("b"), "b" in PARAMS, **PARAMS)\n',
-     'PARAMS = {"b": 2, "a": 1}\nf(PARAMS["a"], PARAMS.get("b"), "b" in PARAMS, **PARAMS)\n'),
+    ('PARAMS = {"a": 1, "b": 2}\n@jit\ndef f(a, b):\n    pass\n'
+     'f[1](PARAMS["a"], PARAMS.get("b"), "b" in PARAMS, **PARAMS)\n',
+     'PARAMS = {"b": 2, "a": 1}\n@jit\ndef f(a, b):\n    pass\n'
+     'f[1](PARAMS["a"], PARAMS.get("b"), "b" in PARAMS, **PARAMS)\n'),
     ('def f():\n    """Doc."""\n    return 1\n', "def f():\n    return 1\n"),
     ("def f():\n    a = b = 1\n    return a + b\n", "def f():\n    x = y = 1\n    return x + y\n"),
     ("y = [a for a in x]\n", "y = [b for b in x]\n"),

@@ -69,7 +69,6 @@ LOOKS: list[tuple[Backend, str, str, str]] = [
     (NUMBA, "HOST", "if cols != 4096:\n    raise ValueError('no')", "shape_refused"),
     (NUMBA, "HOST", "if cols == 4096:\n    rows = 1", "shape_branch"),
     (NUMBA, "HOST", "if False:\n    rows = 1", "dead_branch"),
-    (NUMBA, "HOST", "y = no_such_name", "undefined_name"),
     (NUMBA, "HOST", "if rows == 0:\n    return out", "return_value"),
     (NUMBA, "TOP", "@numba.njit\ndef other(x):\n    return x", "kernel_unused"),
     (NUMBA, "TOP", "@numba.njit(fastmath=True)\ndef other(x):\n    return x", "numeric_mode"),
