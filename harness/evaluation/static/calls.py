@@ -39,7 +39,7 @@ def check_calls(candidate: Candidate) -> None:
 
 def _annotations(tree: ast.Module) -> Iterator[ast.expr]:
     for node in walk(tree):
-        if isinstance(node, ast.AnnAssign) or (isinstance(node, ast.arg) and node.annotation is not None):
+        if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
             yield node.annotation
         elif isinstance(node, ast.FunctionDef) and node.returns is not None:
             yield node.returns
@@ -99,8 +99,22 @@ def _is_own_function(candidate: Candidate, node: ast.Name, scope: Scope | None) 
     owner = scope.owner(node.id) if scope is not None else None
     if owner is None:
         return node.id in candidate.found.hosts
-    return owner.node is not None and node.id not in {a.arg for a in own_arguments(owner.node.args)} and any(
-        isinstance(value, ast.Lambda | ast.FunctionDef) for value in _values(owner.node, node.id))
+    return (owner.node is not None and node.id in _defined(candidate, owner.node)
+            and node.id not in {a.arg for a in own_arguments(owner.node.args)})
+
+
+def _defined(candidate: Candidate, function: ast.AST) -> set[str]:
+    """Names that are bound to a function or lambda somewhere in ``function``; collected once."""
+    if id(function) not in candidate.defined:
+        names = set()
+        for node in walk(function):
+            if isinstance(node, ast.FunctionDef) and node is not function:
+                names.add(node.name)
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Lambda):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names |= {target.id for target in targets if isinstance(target, ast.Name)}
+        candidate.defined[id(function)] = names
+    return candidate.defined[id(function)]
 
 
 def _check_handed_over(candidate: Candidate, context: str, node: ast.Lambda | ast.Name) -> None:

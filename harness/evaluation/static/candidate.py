@@ -31,6 +31,7 @@ class Candidate:
     parents: dict[int, ast.AST] = field(default_factory=dict)
     arrays: Any = None  # what arrays.find_arrays found, once it was asked
     option_keys: dict[tuple[str, str], dict[str, int] | None] = field(default_factory=dict)  # see ``launch_form``
+    defined: dict[int, set[str]] = field(default_factory=dict)  # names of functions in a function; see ``calls``
     functional: dict[str, bool] = field(default_factory=dict)  # constants that hold a function; see ``objects``
     _scoped: list[tuple[Context, ast.AST, Scope | None]] = field(default_factory=list)
 
