@@ -13,6 +13,7 @@ from harness.backends.triton.launcher.binary import Binary
 from harness.backends.triton.launcher.process import LauncherProcess
 from harness.backends.triton.launcher.program import Launcher
 from harness.backends.triton.launcher.requests import DeviceInfo
+from harness.domain.errors import InfrastructureError
 from harness.domain.plan import LaunchPlan, PlanBuffer
 from harness.domain.vocabulary import Outcome, Stage
 from harness.evaluation.run import Refused
@@ -52,7 +53,13 @@ def half(memory, values, grid):
     memory.array(values[1], "float32", ROWS * COLS)[ROWS * COLS // 2 :] = before[ROWS * COLS // 2 :]
 
 
-KERNELS = {"softmax": softmax, "once": once, "half": half}
+def writer(memory, values, grid):
+    """Changes its input when it has read it."""
+    softmax(memory, values, grid)
+    memory.array(values[0], "float32", ROWS * COLS)[ROWS * COLS // 2] += 1.0
+
+
+KERNELS = {"softmax": softmax, "once": once, "half": half, "writer": writer}
 
 
 class InProcess(LauncherProcess):
@@ -89,13 +96,13 @@ def call(name):
             (Binary(name, b"\0\0\0", 4, 1, 0),))
 
 
-def session_of(device, candidate):
+def session_of(device, candidate, other="softmax"):
     draw = random.Random(3)
     shape = Shape(SPEC, POINT, dtype="float32", regimes=("normal", "masked"), seed=9, source=draw, stage="test")
     factors = Factors(9, "test")
     session = Session(device, {POINT.label: shape}, factors, stage=Stage.RECHECK, source=draw, look=lambda uuid: None)
     session.load({side: Kernel({POINT.label: call(name)})
-                  for side, name in {"candidate": candidate, "other": "softmax", "again": "softmax"}.items()})
+                  for side, name in {"candidate": candidate, "other": other, "again": "softmax"}.items()})
     shape.settle([1.0])
     return session
 
@@ -109,6 +116,7 @@ def test_honest_rounds_are_measured_and_verified_bit_for_bit(device):
         side: [3, 3] for side in ("candidate", "other", "again")}
     assert set(log.slopes) == {"candidate", "other", "again"}
     assert all(us > 0 for rounds in log.rounds.values() for one in rounds for us in one)
+    assert log.apart == []
 
 
 @pytest.mark.parametrize("cheat", ["once", "half"])
@@ -118,3 +126,28 @@ def test_what_a_cheat_leaves_in_batches_is_found(device, cheat):
     with pytest.raises(Refused) as caught:
         session.verify()
     assert (caught.value.outcome, caught.value.reasons[0].code) == (Outcome.REWARD_HACK, "timed_output_wrong")
+
+
+def test_rows_left_out_are_found_by_the_comparison_alone(device):
+    session = session_of(device, "half")
+    session.rounds(1, {POINT.label: 4})
+    log = session.logs[POINT.label]
+    log.left.clear()  # as if none of the missing rows had been kept
+    assert all(one.found.index == ROWS * COLS // 2 and one.found.output == "out" for one in log.apart)
+    with pytest.raises(Refused) as caught:
+        session.verify()
+    (reason,) = caught.value.reasons
+    assert (reason.code, reason.index, reason.got) == ("timed_output_wrong", (ROWS // 2, 0), "not written")
+
+
+def test_an_input_written_under_the_clock_is_charged(device):
+    session = session_of(device, "writer")
+    with pytest.raises(Refused) as caught:
+        session.rounds(1, {POINT.label: 4})
+    assert (caught.value.outcome, caught.value.reasons[0].code) == (Outcome.POLICY_VIOLATION, "input_written")
+
+
+def test_an_opponent_that_writes_its_input_is_not_the_candidates_affair(device):
+    session = session_of(device, "softmax", other="writer")
+    with pytest.raises(InfrastructureError, match="other kernel"):
+        session.rounds(1, {POINT.label: 4})

@@ -253,4 +253,17 @@ def _health(cuda: FakeCuda, where: int, key: int) -> None:
     cuda.memory.array(where, "uint64", len(words))[:] = np.array(words, np.uint64)
 
 
-OWN: dict[str, Any] = {"renew_float32": _renew, "fingerprint": _fingerprint, "stamp": _stamp, "health": _health}
+def _differ(cuda: FakeCuda, left: int, right: int, elements: int, relative: int, absolute: int, tally: int) -> None:
+    share, least = (float(np.array([bits], "uint32").view("float32")[0]) for bits in (relative, absolute))
+    one, other = (cuda.memory.array(place, "float32", elements).astype("float64") for place in (left, right))
+    with np.errstate(invalid="ignore"):
+        near = np.abs(one - other) <= share * np.maximum(np.abs(one), np.abs(other)) + least
+    apart = np.flatnonzero(~(near | (np.isnan(one) & np.isnan(other))))
+    if len(apart):
+        words = cuda.memory.array(tally, "uint64", 2)
+        words[0] += np.uint64(len(apart))
+        words[1] = min(int(words[1]), int(apart[0]))
+
+
+OWN: dict[str, Any] = {"renew_float32": _renew, "differ_float32": _differ, "fingerprint": _fingerprint,
+                       "stamp": _stamp, "health": _health}

@@ -12,7 +12,9 @@ call; what both copies leave out alike is left to the verified rows (``verify``)
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -26,7 +28,7 @@ from harness.evaluation.judge.compare import Finding, compare, unravel
 from harness.evaluation.judge.oracle import Expected, expect
 from harness.evaluation.ports import CandidateFault, Fault
 from harness.evaluation.run import Refused
-from harness.evaluation.timing.device.closeness import RELATIVE, absolute_for
+from harness.evaluation.timing.device.closeness import RELATIVE, THREADS, absolute_for
 from harness.evaluation.timing.device.problem import problem_of, stretches_of, untouched
 from harness.evaluation.timing.device.shape import Shape
 from harness.evaluation.timing.sides import opponent_failed
@@ -73,19 +75,16 @@ def decide(found: Sequence[Difference], table: torch.Tensor, stage: Stage, trust
         InvalidReference: the reference itself fails.
     """
     others = None
-    for one in sorted(found, key=lambda one: one.found.count, reverse=True):
-        ensure_time()
-        answer, place, index = _answer(one, table, relative)
-        wrong = _wrong(one, one.found.judged, answer, place)
-        other = _wrong(one, one.found.trusted, answer, place)
-        if wrong is not None or (own and other is not None):
-            raise _refused(one, stage, index, wrong or other)
-        if other is not None:
-            others = others or (one, other)
-        else:
-            values = answer.values[place].reshape(1)
-            bound = answer.bound.expand_as(answer.values)[place].reshape(1)
-            one.shape.widen(absolute_for(values, bound, RELATIVE[one.shape.dtype]))
+    worst = sorted(found, key=lambda one: one.found.count, reverse=True)
+    with ThreadPoolExecutor(max(1, min(THREADS, len(os.sched_getaffinity(0))))) as pool:
+        for first in range(0, len(worst), THREADS):
+            ensure_time()
+            few = worst[first : first + THREADS]
+            for one, (wrong, other, index) in zip(few, pool.map(lambda one: _judged(one, table, relative), few),
+                                                  strict=True):
+                if wrong is not None or (own and other is not None):
+                    raise _refused(one, stage, index, wrong or other)
+                others = others or (None if other is None else (one, other))
     if others is not None:
         one, other = others
         text = (f"on {one.shape.label} it left {other.got} where {other.expected} is right, although it was verified "
@@ -93,9 +92,10 @@ def decide(found: Sequence[Difference], table: torch.Tensor, stage: Stage, trust
         raise opponent_failed(trusted, CandidateFault(Fault(Outcome.REWARD_HACK, "timed_output_wrong", text)))
 
 
-def _answer(one: Difference, table: torch.Tensor, relative: float | None
-            ) -> tuple[Expected, tuple[int, ...], tuple[int, ...]]:
-    """The answer of the row that holds the element, the element's place in it and in the whole output."""
+def _judged(one: Difference, table: torch.Tensor, relative: float | None
+            ) -> tuple[Finding | None, Finding | None, tuple[int, ...]]:
+    """What is wrong with the judged and with the trusted value, and the place of the element in the output. Where
+    nothing is, the shape learns what the oracle accepts."""
     shape, sweep, found = one.shape, one.sweep, one.found
     argument = next(argument for argument in shape.spec.outputs if argument.name == found.output)
     index = unravel(found.index, torch.Size(shape.point.dims[dim] for dim in argument.dims))
@@ -103,16 +103,20 @@ def _answer(one: Difference, table: torch.Tensor, relative: float | None
     stretches = stretches_of(shape, sweep.starts[sweep.slots.index(found.slot)])
     dims, inputs = problem_of(shape, rows, stretches, table)
     answer = expect(shape.spec, dims, inputs, shape.attributes, shape.dtype, relative)[found.output]
-    return answer, (index[0] - rows.start, *index[1:]), index
-
-
-def _wrong(one: Difference, value: float, answer: Expected, place: tuple[int, ...]) -> Finding | None:
-    """What is wrong with ``value`` where the answer at ``place`` is right."""
-    argument = next(argument for argument in one.shape.spec.outputs if argument.name == one.found.output)
+    place = (index[0] - rows.start, *index[1:])
     alone = (1,) * len(argument.dims)
-    got = torch.full(alone, value, dtype=dtype_of(argument.dtype or one.shape.dtype))
     right = Expected(answer.values[place].reshape(alone), answer.bound.expand_as(answer.values)[place].reshape(alone),
                      None)
+    wrong, other = (_wrong(one, value, right) for value in (found.judged, found.trusted))
+    if wrong is None and other is None:
+        shape.widen(absolute_for(right.values, right.bound, RELATIVE[shape.dtype]))
+    return wrong, other, index
+
+
+def _wrong(one: Difference, value: float, right: Expected) -> Finding | None:
+    """What is wrong with ``value`` where one element alone is ``right``."""
+    argument = next(argument for argument in one.shape.spec.outputs if argument.name == one.found.output)
+    got = torch.full(right.values.shape, value, dtype=dtype_of(argument.dtype or one.shape.dtype))
     return compare(argument.name, argument.dims, got, untouched(got, one.sweep.poison), right).finding
 
 

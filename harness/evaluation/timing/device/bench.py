@@ -108,12 +108,13 @@ def _make(run: Run) -> Bench:
     source = random.Random(secrets.randbits(64))  # orders and starts are not part of what a replay needs
     others = [side for side in line_up.sources if side != CANDIDATE]
     try:
-        with ThreadPoolExecutor(max(1, len(others))) as pool:
+        with ThreadPoolExecutor(1 + len(others)) as pool:
             made = {side: pool.submit(opponent, run, side, line_up.sources[side], points) for side in others}
             shapes = prepare(run.spec, points, dtype=run.workload.dtypes[Backend.TRITON], regimes=run.workload.regimes,
                              seed=run.seed, source=source, stage="clock", bases=bases)
-            closeness.settle(shapes.values(), relative_of(run))
+            close = pool.submit(closeness.settle, shapes.values(), relative_of(run))
             kernels = {CANDIDATE: _candidate(run, points), **{side: one.result() for side, one in made.items()}}
+            close.result()
             return Bench(line_up, kernels, shapes, Factors(run.seed, "clock"), source, holding=holding)
     except BaseException:
         holding.release()
