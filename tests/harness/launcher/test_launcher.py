@@ -282,6 +282,13 @@ def test_contents_that_can_still_change_are_not_kept(launcher: Launcher, files: 
     os.close(fd)
 
 
+def test_an_input_written_under_the_clock_is_named_to_the_last_element(launcher: Launcher, files: Files) -> None:
+    answer, _, _ = run_round(launcher, files, "write_input", [sweep([0, 2], [5, 90], [])])
+    assert answer["written"] == [("candidate", 0)]
+    answer, _, _ = run_round(launcher, files, "double", [sweep([0, 2], [5, 90], [])])
+    assert answer["written"] == []
+
+
 def test_slope_counts_calls_and_the_round_ends(launcher: Launcher, files: Files, cuda: FakeCuda) -> None:
     run_round(launcher, files, "double", [sweep([0], [5], [])])
     assert launcher.answer({"op": "slope", "side": "candidate", "times": 3}, [])["calls"] == 12

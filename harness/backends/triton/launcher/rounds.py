@@ -252,17 +252,19 @@ class Round:
         for slot in slots:
             for number, array in enumerate(self._arrays):
                 if array["kind"] == "input":
-                    start = rounded(self._address(number, slot), 16)
-                    self._own.fingerprint(self._stream, start, max(0, _bytes(array) - 16), total)
+                    self._own.fingerprint(self._stream, *self._words(number, slot), total)
 
     def _fingerprint(self, slots: tuple[int, ...], total: int) -> None:
         for slot in slots:
             for number, array in enumerate(self._arrays):
                 if array["kind"] == "output":
-                    start = rounded(self._address(number, slot), 16)
-                    count = _bytes(array) - 16
-                    if count > 0:
-                        self._own.fingerprint(self._stream, start, count, total)
+                    self._own.fingerprint(self._stream, *self._words(number, slot), total)
+
+    def _words(self, number: int, slot: int) -> tuple[int, int]:
+        """Start and bytes of the whole 16-byte words that hold an array; the gap between slots belongs to nobody."""
+        address = self._address(number, slot)
+        start = address // 16 * 16
+        return start, rounded(address + _bytes(self._arrays[number]), 16) - start
 
     def _empty_us(self) -> float:
         """An event pair around a graph that does nothing: what the clock itself costs."""
