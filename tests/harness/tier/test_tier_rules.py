@@ -188,3 +188,46 @@ def test_the_order_of_a_table_is_no_light_change() -> None:
     turned = '"BLOCK": {"long": 32, "medium": 8, "short": 4}'
     before, after = (BASE[NUMBA].replace('"BLOCK": 8', text) for text in (table, turned))
     assert classify(before, after, SPEC, NUMBA).tier is Tier.HEAVY
+
+
+SCOPED = """import numba
+PARAMS = {"BLOCK": 8}
+@numba.njit
+def _one(x, out):
+    out[0] = x[0]
+@numba.njit
+def _two(x, out):
+    out[0] = 0
+def run(x, weight, out, *, eps):
+    _ = [(lambda: ((_one := 1), (_two := 2))) for i in ()]
+    _one(x, out)
+    _two
+"""
+
+
+def test_names_of_a_lambda_in_a_comprehension_are_not_those_of_the_function() -> None:
+    swapped = SCOPED.replace("_one", "_x").replace("_two", "_one").replace("_x", "_two")
+    swapped = swapped.replace("def _two", "def _x").replace("def _one", "def _two").replace("def _x", "def _one")
+    assert classify(SCOPED, swapped, SPEC, NUMBA).tier is Tier.HEAVY
+
+
+@pytest.mark.parametrize("reader", ["_first(**PARAMS)", "dict(**PARAMS)", "list({**PARAMS})[0]"])
+def test_the_order_of_params_counts_where_anything_but_a_launch_is_given_it(reader: str) -> None:
+    base = BASE[TRITON] + f"""
+
+def _first(**given):
+    return list(given.values())[0]
+
+
+def _other():
+    return {reader}
+"""
+    moved = base.replace('"num_warps": 4', '"x": 4').replace("PARAMS = {", 'PARAMS = {"num_warps": 4, ', 1).replace(
+        ', "x": 4', "")
+    assert moved != base
+    assert classify(base, moved, SPEC, TRITON).tier is Tier.HEAVY
+
+
+def test_a_scope_that_cannot_be_told_is_heavy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.evaluation.source.tier.disagreements", lambda tree: {"eval"})
+    assert classify(BASE[NUMBA], BASE[NUMBA] + "# again\n", SPEC, NUMBA).tier is Tier.HEAVY
