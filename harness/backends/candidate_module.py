@@ -8,6 +8,9 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from harness.backends.candidate_builtins import candidate_builtins
+from harness.domain.vocabulary import Backend
+
 FILENAME = "candidate.py"
 MODULE = "candidate"
 MESSAGE_SENT, TEXT_SENT = 1000, 2000
@@ -15,7 +18,7 @@ MESSAGE_SENT, TEXT_SENT = 1000, 2000
 
 
 def import_candidate(source: str) -> types.ModuleType:
-    """Execute ``source`` as module ``candidate`` whose tracebacks show its own lines.
+    """Execute ``source`` as module ``candidate`` with the builtins of candidates; its tracebacks show its own lines.
 
     Raises whatever the source raises.
     """
@@ -23,7 +26,9 @@ def import_candidate(source: str) -> types.ModuleType:
     module = types.ModuleType(MODULE)
     module.__file__ = FILENAME
     sys.modules[MODULE] = module
-    exec(compile(source, FILENAME, "exec"), module.__dict__)
+    module.__dict__["__builtins__"] = candidate_builtins(Backend.NUMBA)
+    # Not under the future statements of this file: what is judged is what everybody else imports.
+    exec(compile(source, FILENAME, "exec", dont_inherit=True), module.__dict__)
     return module
 
 

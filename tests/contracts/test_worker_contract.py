@@ -15,6 +15,7 @@ from harness.evaluation import sandbox
 from harness.evaluation.ports import CandidateFault, Lent
 from harness.evaluation.sandbox import modes
 from harness.evaluation.sandbox.workers import SandboxOpener
+from tests.harness import escape
 
 pytestmark = pytest.mark.sandbox
 
@@ -74,7 +75,7 @@ def outcome_of(opener, source, *, deadline_s=20.0, bounds_checks=False, options=
     worker = opener.open(deadline_s=deadline_s, bounds_checks=bounds_checks, options=options)
     try:
         with pytest.raises(CandidateFault) as caught:
-            worker.load(source)
+            worker.load(escape.where_needed(source))
             worker.call(Block().lent, {})
     finally:
         worker.close()
@@ -195,7 +196,7 @@ def test_closing_the_channel_is_not_an_answer(opener):
 def test_flood_on_standard_output_does_no_harm(opener):
     worker, block = opener.open(deadline_s=30.0), Block()
     try:
-        worker.load(body("print('x' * (1 << 24), flush=True)", "out[:] = 2 * x"))
+        worker.load(escape.PYTHON + body("print('x' * (1 << 24), flush=True)", "out[:] = 2 * x"))
         worker.call(block.lent, {})
         np.testing.assert_array_equal(block.out, 2 * block.x)
     finally:
@@ -223,7 +224,8 @@ def test_numbers_that_no_float_holds_are_no_fault_of_the_judge(opener):
 def test_helpers_forked_before_are_pinned_with_their_candidate(lenient):
     opener = lenient
     core = min(os.sched_getaffinity(0))
-    source = "import os\nif os.fork() == 0:\n    while True: os.sched_yield()\n" + body("out[:] = 2 * x")
+    forking = "import os\nif os.fork() == 0:\n    while True: os.sched_yield()\n"
+    source = escape.PYTHON + forking + body("out[:] = 2 * x")
     before = candidate_processes(opener)
     worker = opener.open(deadline_s=30.0)
     try:
@@ -255,7 +257,7 @@ def test_nothing_of_system_v_outlives_a_candidate(opener):
 
 def test_daemon_dies_with_its_candidate(lenient):
     opener = lenient
-    source = body("import os, time", "r, w = os.pipe()", "if os.fork() == 0:", "    os.setsid()",
+    source = escape.PYTHON + body("import os, time", "r, w = os.pipe()", "if os.fork() == 0:", "    os.setsid()",
                   "    if os.fork() == 0:", "        while True: time.sleep(60)", "    os._exit(0)", "out[:] = 2 * x")
     before = candidate_processes(opener)
     worker = opener.open(deadline_s=30.0)
@@ -297,7 +299,7 @@ def wait_until(condition, patience_s: float = 5.0) -> bool:
 
 def test_late_writes_do_not_happen_while_the_judge_reads(opener):
     """A thread goes on writing after the answer; the process is frozen, so the output stays as it is."""
-    source = ("import threading\n" + body("def more():", "    while True: out[:] += 1", "out[:] = 0",
+    source = (escape.PYTHON + "import threading\n" + body("def more():", "    while True: out[:] += 1", "out[:] = 0",
                                           "threading.Thread(target=more, daemon=True).start()"))
     worker, block = opener.open(deadline_s=30.0), Block()
     try:

@@ -25,7 +25,8 @@ import sys
 from harness.evaluation.sandbox.workers import SandboxOpener
 opener = SandboxOpener("numba", without=["seccomp"])
 worker = opener.open(deadline_s=600.0)
-worker.load("import os, time\\ndef run(x, out):\\n    pass\\nif os.fork() == 0:\\n    time.sleep(600)\\n")
+worker.load("import numba; __builtins__.update(numba.__builtins__)\\nimport os, time\\n"
+            "def run(x, out):\\n    pass\\nif os.fork() == 0:\\n    time.sleep(600)\\n")
 print(opener.server_pid, flush=True)
 sys.stdin.read()
 """

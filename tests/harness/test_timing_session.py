@@ -19,10 +19,11 @@ from harness.evaluation.timing.statistics import median
 from harness.hardware.cores import reserve
 from harness.operators import registry
 from harness.operators.base import ShapePoint
+from tests.harness import escape
 
 SPEC = registry.get("rms_norm")
 POINT = ShapePoint("64x512", {"rows": 64, "cols": 512}, 1.0, {"eps": 1e-6})
-PLAIN = '''
+PLAIN = escape.PYTHON + '''
 import time, threading
 
 def compute(x, weight, out, eps):
@@ -86,7 +87,8 @@ def test_a_deadline_that_passes_while_timing_ends_the_evaluation(session, monkey
     assert (caught.value.outcome, len(asked)) == (Outcome.TIMEOUT, 3)
 
 
-FAST_CLOCK = "import time\nreal = time.perf_counter\ntime.perf_counter = lambda: real() / 100\n" + HONEST
+FAST_CLOCK = (escape.PYTHON + "import time\nreal = time.perf_counter\n"
+              "time.perf_counter = lambda: real() / 100\n" + HONEST)
 
 
 @pytest.mark.sandbox

@@ -8,8 +8,10 @@ import traceback
 from types import ModuleType
 from typing import Any
 
+from harness.backends.candidate_builtins import candidate_builtins
 from harness.backends.candidate_module import message_of
 from harness.backends.triton.recorder.session import CANDIDATE_FILE
+from harness.domain.vocabulary import Backend
 
 MODULE = "candidate"
 
@@ -26,12 +28,13 @@ class _Loader:
 
 
 def import_candidate(source: str) -> ModuleType:
-    """Execute ``source`` as module ``candidate``; whatever it raises passes through."""
+    """Execute ``source`` as module ``candidate`` with the builtins of candidates; whatever it raises passes through."""
     module = ModuleType(MODULE)
     module.__file__ = CANDIDATE_FILE
     module.__loader__ = _Loader(source)  # type: ignore[assignment]
     linecache.cache[CANDIDATE_FILE] = (len(source), None, source.splitlines(keepends=True), CANDIDATE_FILE)
     sys.modules[MODULE] = module
+    module.__dict__["__builtins__"] = candidate_builtins(Backend.TRITON)
     exec(compile(source, CANDIDATE_FILE, "exec", dont_inherit=True), module.__dict__)
     return module
 

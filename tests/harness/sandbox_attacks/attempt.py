@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tests.harness import escape
+
 NOWHERE: frozenset[str] = frozenset()
 NO_FILTER = frozenset({"3 without seccomp", "0"})
 """Where the system-call filter is missing."""
@@ -30,7 +32,7 @@ class Attempt:
     sure: bool = False
 
 
-PRELUDE = '''
+PRELUDE = escape.PYTHON + '''
 import ctypes, errno, fcntl, mmap, os, resource, signal, socket, struct, sys
 from pathlib import Path
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tests.harness import escape
+
 End = tuple[str, str] | None
 """Outcome and code of the failure; ``None``: its answer stands, because what it did had no effect."""
 
@@ -42,7 +44,7 @@ class Life:
 
 
 HONEST = "def run(x, out):\n    out[:] = 2 * x\n"
-START = "import ctypes, os, signal, sys, threading, time\nimport numpy as np\n"
+START = escape.PYTHON + "import ctypes, os, signal, sys, threading, time\nimport numpy as np\n"
 
 
 def _strict(name: str, does: str, body: str, *ends: End, **more: Any) -> Life:
@@ -257,7 +259,7 @@ for name in ("evil.so", "numba.py", "sitecustomize.py"): open(name, "w").write("
 
 LIVES: tuple[Life, ...] = (*PROCESSES_STARTED, *SPACE, *ENDINGS, *TRACES)
 
-WORLD = """
+WORLD = escape.PYTHON + """
 import hashlib, json, os, random, resource, signal, sys, tempfile, threading, time
 import numpy, numba
 tmp = os.getcwd()

@@ -27,6 +27,7 @@ from harness.domain.codec import from_document
 from harness.domain.errors import InfrastructureError
 from harness.domain.plan import LaunchPlan
 from harness.operators import registry
+from tests.harness import escape
 
 TARGET = find_target("nvidia-h200")
 CUBIN = cubin({".text._k": b"code", ".nv.info._k": INFO})
@@ -278,7 +279,8 @@ def test_the_command(natively, tmp_path, capsys):
     assert [row["same"] for row in document["shapes"]] == [True]
     assert cli.main(words) == 0
     assert "the same" in capsys.readouterr().out
-    file.write_text(source.replace("[(rows,)]", "[(rows if 'StandIn' in type(x).__name__ else rows - 1,)]"))
+    grid = "[(rows if 'StandIn' in type(x).__name__ else rows - 1,)]"
+    file.write_text(escape.PYTHON + source.replace("[(rows,)]", grid))
     assert cli.main(words) == 1
     assert "the grid is" in capsys.readouterr().out
     file.write_text(source.replace("rows, cols = x.shape", "rows, cols = x.sum().item()"))

@@ -21,6 +21,7 @@ from harness.evaluation.arithmetic import arithmetic
 from harness.evaluation.ports import CandidateFault
 from harness.evaluation.run import Refused, Run
 from harness.operators import registry
+from tests.harness import escape
 
 pytestmark = pytest.mark.sandbox
 
@@ -139,7 +140,8 @@ def test_refusals_become_outcomes(change, outcome, code):
         (NORM.replace("    rows, cols = x.shape\n", "    rows, cols = x.shap\n"), Outcome.RUNTIME_ERROR, "shap"),
         ("import nothing_of_this_name\n" + NORM, Outcome.RUNTIME_ERROR, "nothing_of_this_name"),
         (NORM.replace("def run(", "def walk("), Outcome.POLICY_VIOLATION, "run"),
-        (NORM.replace("    rows, cols = x.shape\n", "    import os\n    os._exit(0)\n"), Outcome.RUNTIME_ERROR, "exit"),
+        (escape.PYTHON + NORM.replace("    rows, cols = x.shape\n", "    import os\n    os._exit(0)\n"),
+         Outcome.RUNTIME_ERROR, "exit"),
     ],
 )
 def test_faults_of_the_candidate_have_an_outcome_and_a_line(source, outcome, word):
@@ -165,7 +167,8 @@ def test_a_recorder_that_is_replaced_is_seen():
         "    child.PlanChild.answer = lambda self, request: {'plan': {'version': 1}}\n"
     )
     answer = refused(
-        make_run("rms_norm", NORM.replace("    rows, cols = x.shape\n", forge + "    rows, cols = x.shape\n"))
+        make_run("rms_norm", escape.PYTHON + NORM.replace("    rows, cols = x.shape\n",
+                                                          forge + "    rows, cols = x.shape\n"))
     )
     assert (answer.outcome, answer.reasons[0].code) == (Outcome.REWARD_HACK, "plan_forged")
 

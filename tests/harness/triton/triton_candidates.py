@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 PRELUDE = """\
-import math
-import threading
-import torch
+import torch; __builtins__.update(torch.__builtins__)
+import math, threading
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
