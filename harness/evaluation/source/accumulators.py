@@ -21,8 +21,9 @@ def narrowest(function: ast.FunctionDef, backend: Backend) -> int | None:
     ``acc = tl.dot(a, b, acc)``. A bare float literal is 64 bits wide in numba, 32 in Triton; integers do not count.
     """
     literal = 64 if backend is Backend.NUMBA else 32
+    starts = _start_widths(function)
     widths = [min(width, literal) if width == _LITERAL else width
-              for name in accumulators(function) for width in _start_widths(function, name)]
+              for name in accumulators(function) for width in starts.get(name, ())]
     return min(widths, default=None)
 
 
@@ -44,13 +45,13 @@ def _body_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
 
 def accumulators(function: ast.FunctionDef) -> set[str]:
     """Names that are added to themselves with data."""
-    data = _data_names(function)
+    data, starts = _data_names(function), _start_widths(function)
     found = set()
     for node in _body_nodes(function):
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
             target, value = node.target, node.value
             name = target.id if isinstance(target, ast.Name) else _subscript_root(target)
-            if name and (_is_data(value, data) or any(w for w in _start_widths(function, name))):
+            if name and (_is_data(value, data) or starts.get(name)):
                 found.add(name)
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id
@@ -83,7 +84,9 @@ def _is_data(value: ast.expr, data: set[str]) -> bool:
     return False
 
 
-def _start_widths(function: ast.FunctionDef, name: str) -> Iterator[int]:
+def _start_widths(function: ast.FunctionDef) -> dict[str, list[int]]:
+    """The bits that each name's assigned values name, in order."""
+    widths: dict[str, list[int]] = {}
     for node in _body_nodes(function):
         if isinstance(node, ast.Assign):
             targets: list[ast.expr] = node.targets
@@ -91,8 +94,12 @@ def _start_widths(function: ast.FunctionDef, name: str) -> Iterator[int]:
             targets = [node.target]
         else:
             continue
-        if node.value is not None and any(isinstance(target, ast.Name) and target.id == name for target in targets):
-            yield from _value_widths(node.value)
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        if node.value is not None and names:
+            found = list(_value_widths(node.value))
+            for name in names:
+                widths.setdefault(name, []).extend(found)
+    return widths
 
 
 def _names(node: ast.AST) -> set[str]:
