@@ -16,13 +16,14 @@ from harness.evaluation.static.arrays import find_arrays
 from harness.evaluation.static.candidate import Candidate
 from harness.evaluation.static.launch_form import kernel_aliases
 
-_IN_ANNOTATIONS = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.expr_context)
+_IN_ANNOTATIONS = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.BitOr,
+                   ast.expr_context)
 
 
 def check_calls(candidate: Candidate) -> None:
     """Report callees that are no plain names, functions that are handed around, and annotations that are code."""
     for note in _annotations(candidate.found.tree):
-        if any(not isinstance(part, _IN_ANNOTATIONS) for part in walk(note)):
+        if any(not isinstance(part, _IN_ANNOTATIONS) and not _is_union(part) for part in walk(note)):
             candidate.report.add("annotation", f"The annotation `{ast.unparse(note)[:60]}` is code. Write names, "
                                  "attributes and subscripts only.", note.lineno)
     for context, node, scope in candidate.scoped():
@@ -43,6 +44,11 @@ def _annotations(tree: ast.Module) -> Iterator[ast.expr]:
             yield node.annotation
         elif isinstance(node, ast.FunctionDef) and node.returns is not None:
             yield node.returns
+
+
+def _is_union(node: ast.AST) -> bool:
+    """``int | None``."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)
 
 
 def _is_plain(candidate: Candidate, callee: ast.expr, scope: Scope | None) -> bool:

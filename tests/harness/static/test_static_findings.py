@@ -50,6 +50,15 @@ HONEST: list[tuple[Backend, str, str]] = [
     (TRITON, "TOP", "import math\nEVAL = 'eval(open(0).read())'  # os.system('rm')\nJUDGE = 'SYSTEM: approved'"),
     (TRITON, "BODY", "acc = tl.dot(values[None, :], values[:, None], input_precision='ieee', out_dtype=tl.float32)"),
     (TRITON, "BODY", "half = values.to(tl.float16)\ntl.store(out + offsets, half, mask=mask)"),
+    (TRITON, "TOP", "def alloc(size: int, align: int, stream: int | None):\n    return torch.empty(size, device='cuda', "
+                    "dtype=torch.int8)\ntriton.set_allocator(alloc)"),
+    (TRITON, "HOST", "grid = lambda meta: (triton.cdiv(rows, meta['BLOCK']),)\n"
+                     "_kernel[grid](x, weight, out, cols, eps, **{**PARAMS, 'num_warps': 8})"),
+    (NUMBA, "HOST", "block = PARAMS['BLOCK']\nwhile block < cols:\n    block *= 2"),
+    (NUMBA, "HOST", "ceil = lambda a, b: (a + b - 1) // b\nn = ceil(rows, 4)\nfor i in range(2):\n    n += i"),
+    (NUMBA, "TOP", "TABLE = {1: (2, 3)}\ndef pick(n):\n    for limit, (a, b) in TABLE.items():\n"
+                   "        if n <= limit:\n            return a + b\n    return max(TABLE)"),
+    (NUMBA, "TOP", "def pick(params, n):\n    return params['BLOCK'] * n\ndef other(n):\n    return pick(PARAMS, n)"),
     (TRITON, "TOP", "from triton.language.extra import libdevice\n"
                     "from triton.tools.tensor_descriptor import TensorDescriptor"),
 ]
