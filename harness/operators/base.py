@@ -152,6 +152,8 @@ class OperatorSpec:
     (imported by the evaluator only): ``make_inputs``, ``reference``, ``magnitude``, ``honest``, ``libraries``,
     ``relations``, ``exact_probes`` (see ``harness.operators.implementation``).
 
+    ``row_factor``: every element of a row (the outputs' last axis) is multiplied by one factor that comes from the
+    row's sum, so that the sum's error is common to them (a softmax's denominator).
     ``domain``: the sizes that an answer must be right for, every dimension of them. The probes draw from all of it, so
     that a kernel that is right for the listed sizes alone does not pass. The dimension whose remainders matter most
     comes first; one that is a multiple of another comes after it."""
@@ -178,6 +180,7 @@ class OperatorSpec:
     folder: Path
     elementwise_local: bool = False
     deterministic: bool = True
+    row_factor: bool = False
     domain: Mapping[str, Span] = field(default_factory=dict)
 
     @property

@@ -8,6 +8,14 @@ Bound per element, with y64 the float64 reference, s its scale and c its conditi
 unit round-off of the output's dtype, u32 that of float32 accumulation, K the reduction length, ``step`` the smallest
 magnitude that survives flushing (float16: one subnormal step). The sqrt(K) and c terms allow float32 sums in any order:
 a serial sum of K terms errs by about sqrt(K)/3 roundings (measured), so that 2 sqrt(K) is six deviations.
+
+Where all elements of a row are multiplied by one factor that comes from the row's sum (``OperatorSpec.row_factor``),
+the sum errs for all of them alike. In float32, whose own roundings are not far coarser, some factor 1 + f must then
+exist for every row, such that what is left is within the bound without the sqrt(K) term:
+
+    |y - y64 (1 + f)| <= max(factor * e_row, ulps * u + (ln(K) + 4 c) * u32) * s + step
+
+ln(K) is for kernels that take the sum's logarithm into the exponent, where it is rounded element by element.
 """
 
 from __future__ import annotations
@@ -21,6 +29,8 @@ from harness.domain.verdict import Bound
 from harness.operators.base import Tolerance
 
 U32 = 2.0**-24
+LONG = 64
+"""From this reduction length on the sqrt(K) term outweighs the others."""
 STEP = {torch.float32: 2.4e-38, torch.bfloat16: 2.4e-38, torch.float16: 6.0e-8}
 
 
@@ -28,7 +38,7 @@ STEP = {torch.float32: 2.4e-38, torch.bfloat16: 2.4e-38, torch.float16: 6.0e-8}
 class Allowance:
     """The parts of a bound. ``scale``, ``honest`` (factor times the honest error) and ``rounding`` are float64 tensors
     that broadcast to the output; the last two, ``cap`` and ``override`` are relative to ``scale``, ``step`` is
-    absolute."""
+    absolute. ``common`` is what of ``rounding`` only all elements of a row together may use, 0 where nothing is."""
 
     scale: torch.Tensor
     honest: torch.Tensor
@@ -37,12 +47,18 @@ class Allowance:
     step: float
     reason: str
     override: float | None = None
+    common: float = 0.0
 
     def bound(self) -> torch.Tensor:
         """Absolute bound, float64, broadcastable to the output."""
         if self.override is not None:
             return self.override * self.scale + self.step
         return torch.clamp(torch.maximum(self.honest, self.rounding), max=self.cap) * self.scale + self.step
+
+    def apart(self) -> torch.Tensor:
+        """Absolute bound of what an element is off beside its row's common error, as ``bound``."""
+        own = torch.maximum(self.honest, self.rounding - self.common)
+        return torch.clamp(own, max=self.cap) * self.scale + self.step
 
     def rows(self, low: int, high: int) -> Allowance:
         """The allowance of output rows ``low`` to ``high`` alone."""
@@ -75,17 +91,21 @@ def allowance_of(
     tolerance: Tolerance,
     length: int,
     relative: float | None = None,
+    row_factor: bool = False,
 ) -> Allowance:
     """The allowance of one output: float64 ``reference``, what an ``honest`` implementation computed, ``scale`` and
-    ``conditioning`` broadcastable to them, reduction ``length``, and a goal's own ``relative`` tolerance."""
+    ``conditioning`` broadcastable to them, reduction ``length``, a goal's own ``relative``
+    tolerance, and whether each row has one factor of its own (``row_factor``)."""
     step = STEP[honest.dtype]
     scale = torch.where(torch.isfinite(scale), scale, 0.0)
     unit = torch.finfo(honest.dtype).eps / 2
     error = (honest.double() - reference).abs() - step
     share = torch.where(torch.isfinite(error) & (scale > 0), error.clamp_min(0.0) / scale.clamp_min(1e-300), 0.0)
     rounding = tolerance.ulps * unit + (2.0 * math.sqrt(length) + 4.0 * conditioning) * U32
+    common = (2.0 * math.sqrt(length) - math.log(length)) * U32
+    split = row_factor and relative is None and unit == U32 and length >= LONG
     return Allowance(
-        scale=scale, honest=tolerance.factor * share.amax(-1, keepdim=True),
+        common=common if split else 0.0, scale=scale, honest=tolerance.factor * share.amax(-1, keepdim=True),
         rounding=torch.as_tensor(rounding, dtype=torch.float64), cap=tolerance.cap, step=step,
         reason=tolerance.reason, override=relative,
     )

@@ -60,7 +60,7 @@ def compare(
     if answer.allowance is not None and bool(finite.any()):
         allowed = answer.allowance.at(name, index, float(error[index]))
     if worst <= 1.0:
-        return Compared(worst, largest, None, allowed)
+        return Compared(worst, largest, _apart(name, axes, got, answer, lengths), allowed)
     where = pattern_of(ratio > 1.0, axes, lengths)
     value, right, bound = (float(tensor[index]) for tensor in (got, answer.values, answer.bound))
     text = (
@@ -69,6 +69,35 @@ def compare(
     )
     found = Finding(Outcome.INCORRECT_NUMERIC, where.code, text, index, value, right, bound)
     return Compared(worst, largest, found, allowed)
+
+
+def _apart(
+    name: str, axes: tuple[str, ...], got: torch.Tensor, answer: Expected, lengths: Lengths | None
+) -> Finding | None:
+    """Within the bound, but only because a long sum may err, which errs for all elements of a row alike."""
+    allowance, right = answer.allowance, answer.values
+    if allowance is None or not allowance.common:
+        return None
+    usable = torch.isfinite(right) & torch.isfinite(got) & (right != 0.0)
+    own = allowance.apart() / right.abs()
+    off = (got.double() - right) / right
+    least = torch.where(usable, off - own, -torch.inf).amax(-1, keepdim=True)
+    most = torch.where(usable, off + own, torch.inf).amin(-1, keepdim=True)
+    torn = least > most
+    if not bool(torn.any()):
+        return None
+    rest = torch.where(usable & torn, (off - (least + most) / 2) * right, 0.0).abs()
+    ratio = rest / allowance.apart()
+    worst = float(ratio.max())
+    where = pattern_of(ratio > 1.0, axes, lengths)
+    index = unravel(int(ratio.argmax()), got.shape)
+    value, expected, bound = (float(tensor[index]) for tensor in (got, right, allowance.apart().expand_as(right)))
+    text = (
+        f"Output '{name}' is wrong in {where.words}. Worst at {list(index)}: got {value:.7g}, expected {expected:.7g}, "
+        f"off by {float(rest[index]):.3g} beside any error that its whole row could have in common, where {bound:.3g} "
+        f"is allowed ({worst:.3g} times the bound). A long sum may err, but that moves all elements of a row alike."
+    )
+    return Finding(Outcome.INCORRECT_NUMERIC, where.code, text, index, value, expected, bound)
 
 
 def _unwritten(

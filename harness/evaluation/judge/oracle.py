@@ -56,7 +56,8 @@ def expect(
     for name, values in reference.items():
         scale, conditioning = magnitudes[name]
         length = spec.reduction_length(dims)
-        allowance = allowance_of(values, honest[name], scale, conditioning, tolerance, length, relative)
+        allowance = allowance_of(values, honest[name], scale, conditioning, tolerance, length, relative,
+                                 spec.row_factor)
         bound = allowance.bound()
         wrong = (honest[name].double() - values).abs() > bound
         nans = torch.isnan(honest[name]) != torch.isnan(values)

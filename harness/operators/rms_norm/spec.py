@@ -126,6 +126,7 @@ SPEC = OperatorSpec(
     wrong_kernels=WRONG_KERNELS,
     implementation="harness.operators.rms_norm.implementation",
     folder=Path(__file__).parent,
+    row_factor=True,
     # Up to the last power of two that a vocabulary needs, and more rows than a grid's second axis can count.
     domain={"cols": Span(1, 131072), "rows": Span(1, 70000)},
 )
