@@ -212,7 +212,7 @@ def test_printed_control_characters_do_not_reach_the_sentence(opener):
 
 def test_a_text_that_cannot_be_written_down_is_cleaned(opener):
     fault = outcome_of(opener, body("raise ValueError('\\ud800 words')"))
-    assert fault.text == "ValueError: ? words"
+    assert fault.text == "The candidate's process says: «ValueError: ? words»"
 
 
 def test_numbers_that_no_float_holds_are_no_fault_of_the_judge(opener):
@@ -252,7 +252,7 @@ def test_candidates_are_the_first_to_die_where_memory_runs_out(opener):
 def test_nothing_of_system_v_outlives_a_candidate(opener):
     source = body("import ctypes", "libc = ctypes.CDLL(None)",
                   "raise ValueError(f'{libc.shmget(7, 4096, 0o1666)} {libc.semget(7, 1, 0o1666)}')")
-    assert outcome_of(opener, source).text == "ValueError: -1 -1"
+    assert outcome_of(opener, source).text == "The candidate's process says: «ValueError: -1 -1»"
 
 
 def test_daemon_dies_with_its_candidate(lenient):
