@@ -1,4 +1,4 @@
-"""What bounds a candidate and what is left of it: the filter's decisions, the keeper's watch, control groups, removal."""
+"""What bounds a candidate and what is left of it: filter decisions, the keeper's watch, control groups, removal."""
 
 from __future__ import annotations
 
