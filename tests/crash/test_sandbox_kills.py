@@ -13,11 +13,12 @@ import pytest
 from harness.domain.errors import InfrastructureError
 from harness.evaluation.ports import CandidateFault
 from harness.evaluation.sandbox.workers import SandboxOpener
+from tests.harness import escape
 from tests.harness.sandbox_leftovers import below, nothing_left
 
 pytestmark = pytest.mark.sandbox
 
-STUBBORN = "import time\nwhile True: time.sleep(0.01)\n"
+STUBBORN = escape.PYTHON + "import time\nwhile True: time.sleep(0.01)\n"
 
 
 @pytest.fixture(scope="module", params=[{}, {"namespaces": False, "without": ("uid",)},

@@ -31,9 +31,22 @@ class _Shared:
 
     candidate: Candidate
     names: dict[tuple[str | None, str], int] = field(default_factory=dict)
+    others: set[tuple[str | None, str]] = field(default_factory=set)
+    """Names that may stand for something else than a table of PARAMS, a dict of plain values that no launch changes."""
 
-    def add(self, owner: str | None, name: str, depth: int) -> None:
+    def add(self, owner: str | None, name: str, depth: int, *, table: bool = False) -> None:
         self.names[owner, name] = max(self.names.get((owner, name), 0), depth)
+        if not table:
+            self.others.add((owner, name))
+
+    def is_table(self, host: str, node: ast.expr) -> bool:
+        """Whether an expression is rooted in PARAMS alone, whose values are plain ones and tables of plain ones."""
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return False
+        owner = host if (host, node.id) in self.names else None
+        return (owner, node.id) in self.names and (owner, node.id) not in self.others
 
 
 def check_shared_objects(candidate: Candidate) -> None:
@@ -45,7 +58,7 @@ def check_shared_objects(candidate: Candidate) -> None:
     for name in constants:
         depth = _depth(constants, constants[name], frozenset({name}))
         if depth:
-            shared.add(None, name, depth)
+            shared.add(None, name, depth, table=name == PARAMS and _plain_tables(constants[name]))
     while True:
         before = dict(shared.names)
         bad = [place for place in (_misuse(shared, *place) for place in _places(shared)) if place is not None]
@@ -53,6 +66,12 @@ def check_shared_objects(candidate: Candidate) -> None:
             break
     for node, text in bad:
         candidate.report.add("kept_state", text, getattr(node, "lineno", None))
+
+
+def _plain_tables(params: ast.expr) -> bool:
+    return isinstance(params, ast.Dict) and all(
+        isinstance(value, ast.Constant) or (isinstance(value, ast.Dict) and all(
+            isinstance(item, ast.Constant) for item in value.values)) for value in params.values)
 
 
 def _depth(constants: dict[str, ast.expr], value: ast.expr, seen: frozenset[str]) -> int:
@@ -113,13 +132,31 @@ def _misuse(shared: _Shared, host: str, node: ast.expr, depth: int) -> tuple[ast
         targets = above.targets if isinstance(above, ast.Assign) else [above.target]
         for target in targets:
             if isinstance(target, ast.Name):
-                shared.add(host, target.id, depth)
+                shared.add(host, target.id, depth, table=shared.is_table(host, node))
             elif deep or not isinstance(target, ast.Tuple | ast.List):
                 return _refused(node, above)
         return None
+    if isinstance(above, ast.Tuple | ast.List) and _unpacked(shared, host, node, above, depth):
+        return None
     if isinstance(above, ast.Call | ast.keyword):
-        return _handed_over(shared, node, above, depth)
+        return _handed_over(shared, host, node, above, depth)
     return None if _reads(above, node, deep) else _refused(node, above)
+
+
+def _unpacked(shared: _Shared, host: str, node: ast.expr, above: ast.Tuple | ast.List, depth: int) -> bool:
+    """``a, b = PARAMS["A"], PARAMS["B"]``: each name stands for its own value."""
+    statement = shared.candidate.parent(above)
+    if not isinstance(statement, ast.Assign) or statement.value is not above:
+        return False
+    place = next(number for number, item in enumerate(above.elts) if item is node)
+    for target in statement.targets:
+        if not isinstance(target, ast.Tuple | ast.List) or len(target.elts) != len(above.elts):
+            return False
+        name = target.elts[place]
+        if not isinstance(name, ast.Name) or any(isinstance(item, ast.Starred) for item in (*target.elts, *above.elts)):
+            return False
+        shared.add(host, name.id, depth, table=shared.is_table(host, node))
+    return True
 
 
 def _reads(above: ast.AST | None, node: ast.expr, deep: bool) -> bool:
@@ -134,7 +171,7 @@ def _reads(above: ast.AST | None, node: ast.expr, deep: bool) -> bool:
         key is None and value is node for key, value in zip(above.keys, above.values, strict=True))
 
 
-def _handed_over(shared: _Shared, node: ast.expr, above: ast.Call | ast.keyword,
+def _handed_over(shared: _Shared, host: str, node: ast.expr, above: ast.Call | ast.keyword,
                  depth: int) -> tuple[ast.AST, str] | None:
     candidate, deep = shared.candidate, depth > 1
     call = candidate.parent(above) if isinstance(above, ast.keyword) else above
@@ -149,8 +186,11 @@ def _handed_over(shared: _Shared, node: ast.expr, above: ast.Call | ast.keyword,
             id(node))
         starred = any(isinstance(argument, ast.Starred) for argument in call.args)
         if taken is not None and not starred:
-            shared.add(name, taken, depth)
+            shared.add(name, taken, depth, table=shared.is_table(host, node))
             return None
+    value = not deep and depth < shared.names.get((None, PARAMS), 0)  # a value of PARAMS, not PARAMS itself
+    if value and not spread and helper is None and shared.is_table(host, node):
+        return None  # kernels and libraries change no dict of plain values
     if name in _COUNTING or (name in _COPYING and not deep):
         return None
     return _refused(node, call)

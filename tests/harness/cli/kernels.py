@@ -32,8 +32,10 @@ HANGING = HONEST.replace("        total = np.float32(0.0)\n", "        total = n
                          "        spin = 1\n        while spin > 0:\n            spin = spin % 2 + 1\n")
 SLOWER = HONEST.replace("        for col in range(cols):\n            total += x[row, col] * x[row, col]\n",
                         "        for again in range(4):\n"
+                        "            part = np.float32(0.0)\n"
                         "            for col in range(cols):\n"
-                        "                total += x[row, col] * x[row, col] * np.float32(0.25)\n")
+                        "                part += x[row, col] * x[row, col]\n"
+                        "            total += part * np.float32(0.25)\n")
 BEYOND = HONEST.replace("for col in range(cols):\n            out", "for col in range(cols + 8):\n            out")
 CHEATING = HONEST.replace("import math\n", "import math\nimport gc\n")
 CRASHING = HONEST.replace("    _row(x", "    assert x.shape[1] > 10**9, 'crashed on purpose'\n    _row(x")

@@ -216,3 +216,18 @@ def test_findings_are_few_sorted_and_known() -> None:
     assert all(f.reason.code in CODES for f in found)
     order = list(Severity)
     assert [order.index(f.severity) for f in found] == sorted(order.index(f.severity) for f in found)
+
+
+def test_a_table_of_params_is_read_as_the_baselines_read_it() -> None:
+    lines = ('block, other = PARAMS["BLOCK"], PARAMS["BLOCK"]\n'
+             'if isinstance(block, dict):\n    block = block["short"] if cols <= 1024 else block["long"]\n'
+             'size = min(block, 4)')
+    source = source_with(NUMBA, "HOST", lines).replace('"BLOCK": 8', '"BLOCK": {"short": 8, "medium": 8, "long": 16}')
+    assert "kept_state" not in {finding.reason.code for finding in check(source, NUMBA)}
+
+
+@pytest.mark.parametrize("line", ['block = PARAMS["BLOCK"]\nblock |= {"short": 1}', 'PARAMS["BLOCK"].update(short=1)',
+                                  'block, other = PARAMS["BLOCK"], 1\nblock.pop("short")'])
+def test_a_table_of_params_is_not_changed(line: str) -> None:
+    source = source_with(NUMBA, "HOST", line).replace('"BLOCK": 8', '"BLOCK": {"short": 8, "medium": 8, "long": 16}')
+    assert any(finding.severity is Severity.BLOCK for finding in check(source, NUMBA))
