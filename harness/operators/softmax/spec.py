@@ -87,7 +87,7 @@ SPEC = OperatorSpec(
             "float32",
             factor=4.0,
             ulps=8.0,
-            cap=1e-4,
+            cap=1e-3,  # room for serial sums of 100,000 terms, as in rms_norm
             reason="An exponential of argument a inherits a relative error of |a| roundings from the subtraction of "
             "the maximum, a polynomial or table adds a few, the sum sqrt(cols) at most.",
         ),
