@@ -111,7 +111,9 @@ def test_an_evaluator_killed_again_and_again_is_a_fault_of_nobody(
     site.until(kill_until_told, *BOTH)
     site.held.unlink()
     errored = Job.objects.get(campaign=campaign, state="errored")
-    assert errored.attempt == 3 and "killed by signal 9" in errored.error
+    assert errored.attempt == 3
+    # the third kill may come before its evaluator was asked
+    assert "killed by signal 9" in errored.error or "ended before it could be asked" in errored.error
     site.until(_ended(campaign), *BOTH)
     _nothing_lost_nothing_twice(campaign)
     assert Round.objects.get(campaign=campaign, number=1).outcome == "passed"
