@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.backends.triton.launcher.arrays import span_bytes
 from harness.backends.triton.launcher.program import read_plan
 from harness.backends.triton.launcher.refused import PlanRefused
 from harness.backends.triton.launcher.validate import check_parameters, check_plan
@@ -98,3 +99,10 @@ def test_scalars_have_the_bytes_of_their_type(kind: str, data: str) -> None:
     launch = {"function": "_k", "args": [{"scalar": kind, "hex": data}]}
     with pytest.raises(PlanRefused):
         check_parameters(launch, [len(data) // 2])
+
+
+def test_arrays_are_measured_by_strides_and_only_known_dtypes() -> None:
+    array = {"shape": [3, 5], "strides": [8, 1], "dtype": "bfloat16"}
+    assert span_bytes(array) == 2 * (2 * 8 + 4 + 1)
+    with pytest.raises(PlanRefused, match="float8"):
+        span_bytes({**array, "dtype": "float8"})

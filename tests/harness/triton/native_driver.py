@@ -65,10 +65,10 @@ class CpuDriver(DriverBase):
         return ty
 
     def get_benchmarker(self) -> Any:
-        raise NotImplementedError
+        raise AssertionError("a native call neither times nor tunes")
 
     def get_empty_cache_for_benchmark(self) -> Any:
-        raise NotImplementedError
+        raise AssertionError("a native call neither times nor tunes")
 
     def clear_cache(self, cache: Any) -> None:
-        raise NotImplementedError
+        raise AssertionError("a native call neither times nor tunes")

@@ -9,6 +9,7 @@ from ctypes import c_void_p
 from typing import Any
 
 from harness.backends.triton.launcher.arena import ALIGN, Arena, Block
+from harness.backends.triton.launcher.arrays import span_bytes
 from harness.backends.triton.launcher.driver import Cuda
 from harness.backends.triton.launcher.graphs import Graph, Loaded, Program
 from harness.backends.triton.launcher.memory import mapped
@@ -97,9 +98,7 @@ def _window(array: dict[str, Any], exact: bool) -> tuple[int, int]:
     """Which bytes of the file go to the device: (start, count)."""
     if not exact:
         return 0, int(array["nbytes"])
-    width = {"float32": 4, "int32": 4, "int64": 8}.get(array["dtype"], 2)
-    span = 1 + sum((size - 1) * stride for size, stride in zip(array["shape"], array["strides"], strict=True))
-    return _base(array), int(array["offset"]) - _base(array) + span * width
+    return _base(array), int(array["offset"]) - _base(array) + span_bytes(array)
 
 
 def _sums(cuda: Cuda, arena: Arena, own: OwnKernels, stream: c_void_p,

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from harness.backends.triton.launcher.arena import ALIGN, Arena, Block, rounded
+from harness.backends.triton.launcher.arrays import span_bytes
 from harness.backends.triton.launcher.call import check_arrays, poison_blocks, scratch_blocks
 from harness.backends.triton.launcher.contents import Contents
 from harness.backends.triton.launcher.driver import Cuda
@@ -26,7 +27,6 @@ from harness.backends.triton.launcher.memory import mapped
 from harness.backends.triton.launcher.own_kernels import OwnKernels
 from harness.backends.triton.launcher.twins import Twins
 
-WIDTHS = {"float32": 4, "int32": 4, "int64": 8}
 GAP = 4096
 """Bytes between the slots of a ring."""
 LEDGER_WORDS = 16
@@ -56,7 +56,7 @@ class Round:
             check_arrays(loaded, self._arrays)
         if request["spacer"]:
             arena.allocate(request["spacer"])
-        self._strides = [rounded(_bytes(array) + GAP, ALIGN) for array in self._arrays]
+        self._strides = [rounded(span_bytes(array) + GAP, ALIGN) for array in self._arrays]
         self._rings = [arena.allocate(stride * self._copies(array) + GAP)
                        for stride, array in zip(self._strides, self._arrays, strict=True)]
         self._sides = {name: Side(arena, loaded) for name, loaded in sides.items()}
@@ -92,7 +92,7 @@ class Round:
         if array["kind"] == "output":
             os.close(fd)
             return
-        block = self._first_contents(fd, array["offset"], _bytes(array))
+        block = self._first_contents(fd, array["offset"], span_bytes(array))
         if array["name"] in self._request["renewed"]:
             self._bases[array["name"]] = block
         else:
@@ -187,7 +187,7 @@ class Round:
                 if array["name"] in self._bases:
                     start = self._renew(number, array, slot, start)
                 elif array["kind"] == "output":
-                    self._cuda.fill16(self._address(number, slot), sweep["poison"], _bytes(array), self._stream)
+                    self._cuda.fill16(self._address(number, slot), sweep["poison"], span_bytes(array), self._stream)
         for side in self._sides.values():
             poison_blocks(self._cuda, self._stream, side.scratch, sweep["poison"])
 
@@ -264,7 +264,7 @@ class Round:
         """Start and bytes of the whole 16-byte words that hold an array; the gap between slots belongs to nobody."""
         address = self._address(number, slot)
         start = address // 16 * 16
-        return start, rounded(address + _bytes(self._arrays[number]), 16) - start
+        return start, rounded(address + span_bytes(self._arrays[number]), 16) - start
 
     def _empty_us(self) -> float:
         """An event pair around a graph that does nothing: what the clock itself costs."""
@@ -301,12 +301,6 @@ class Round:
             for graph in side.graphs.values():
                 graph.close()
         self._arena.clear()
-
-
-def _bytes(array: dict[str, Any]) -> int:
-    """Bytes that the elements of an array span."""
-    span = 1 + sum((size - 1) * stride for size, stride in zip(array["shape"], array["strides"], strict=True))
-    return span * WIDTHS.get(array["dtype"], 2)
 
 
 def _mhz(before: tuple[int, ...], after: tuple[int, ...]) -> float | None:

@@ -9,10 +9,10 @@ from ctypes import c_size_t, c_ulonglong, c_void_p
 from typing import Any
 
 from harness.backends.triton.launcher.arena import ALIGN, Arena, Block, rounded
+from harness.backends.triton.launcher.arrays import item_bytes
 from harness.backends.triton.launcher.driver import Cuda
 from harness.backends.triton.launcher.own_kernels import OwnKernels
 
-WIDTHS = {"float32": 4, "int32": 4, "int64": 8}
 NOWHERE = 2**64 - 1
 Place = Callable[[int], tuple[int, int, str]]
 
@@ -31,7 +31,8 @@ class Twins:
         self.blocks: list[Block] = []
         if self._compared:
             most = max((len(sweep["slots"]) for sweep in request["sweeps"]), default=1)
-            self._strides = {name: rounded(_bytes(*place(0)[1:]), ALIGN) for name, place in outputs.items()}
+            self._strides = {name: rounded(place(0)[1] * item_bytes(place(0)[2]), ALIGN)
+                             for name, place in outputs.items()}
             self._kept = {name: arena.allocate(stride * most) for name, stride in self._strides.items()}
             self._tally = arena.allocate(16)
             self.blocks = [*self._kept.values(), self._tally]
@@ -46,7 +47,7 @@ class Twins:
                 for name, place in self._outputs.items():
                     address, elements, dtype = place(slot)
                     self._cuda("cuMemcpyDtoDAsync_v2", c_ulonglong(self._twin(name, turn)), c_ulonglong(address),
-                               c_size_t(_bytes(elements, dtype)), stream)
+                               c_size_t(elements * item_bytes(dtype)), stream)
             self._cuda.wait(stream)
             return []
         self._first = None
@@ -75,7 +76,7 @@ class Twins:
 
     def _value(self, address: int, index: int, dtype: str) -> float | str:
         """One element as a number; JSON has no NaN and no infinities, those are words."""
-        width = WIDTHS.get(dtype, 2)
+        width = item_bytes(dtype)
         data = (ctypes.c_char * width)()
         self._cuda.download(data, address + index * width, width)
         raw = bytes(data)
@@ -85,7 +86,3 @@ class Twins:
             code = {"float32": "<f", "float16": "<e", "int32": "<i", "int64": "<q"}[dtype]
             value = struct.unpack(code, raw)[0]
         return float(value) if abs(value) < float("inf") else str(value)
-
-
-def _bytes(elements: int, dtype: str) -> int:
-    return elements * WIDTHS.get(dtype, 2)
