@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.evaluation.sandbox import landlock, linux, seccomp
+from harness.evaluation.sandbox import landlock, limits, linux, seccomp
 
 SYSTEM = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime",
           "/sys/devices/system/cpu")
@@ -103,16 +103,12 @@ def _ignore(_: object) -> None:
 
 
 def _limits(plan: Plan) -> None:
-    for name, value in (
-        (resource.RLIMIT_CORE, 1),  # 1, not 0: collectors of dumps ignore 0
-        (resource.RLIMIT_FSIZE, FILE_BYTES), (resource.RLIMIT_NOFILE, OPEN_FILES),
-        (resource.RLIMIT_DATA, plan.data_bytes), (resource.RLIMIT_AS, ADDRESS_BYTES),
-        (resource.RLIMIT_NPROC, PROCESSES + (_tasks_of_user() if plan.uid is None and not plan.jail else 0)),
-        (resource.RLIMIT_MEMLOCK, 0), (resource.RLIMIT_MSGQUEUE, 0), (resource.RLIMIT_SIGPENDING, QUEUED_SIGNALS),
-    ):
-        _, hard = resource.getrlimit(name)
-        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(name, (bound, bound))
+    limits.bound({
+        resource.RLIMIT_FSIZE: FILE_BYTES, resource.RLIMIT_NOFILE: OPEN_FILES,
+        resource.RLIMIT_DATA: plan.data_bytes, resource.RLIMIT_AS: ADDRESS_BYTES,
+        resource.RLIMIT_NPROC: PROCESSES + (_tasks_of_user() if plan.uid is None and not plan.jail else 0),
+        resource.RLIMIT_MEMLOCK: 0, resource.RLIMIT_SIGPENDING: QUEUED_SIGNALS,
+    })
 
 
 def _tasks_of_user() -> int:

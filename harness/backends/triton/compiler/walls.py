@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from harness.evaluation.sandbox import landlock, linux, seccomp
+from harness.evaluation.sandbox import landlock, limits, linux, seccomp
 
 SYSTEM = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/etc/ld.so.cache", "/dev/urandom", "/dev/zero",
           "/sys/devices/system/cpu", "/proc/self", "/proc/cpuinfo", "/proc/meminfo")
@@ -33,7 +33,9 @@ def build(folder: str, programs: tuple[str, ...], *, seconds: int, memory_bytes:
             wall()
             standing.append(name)
 
-    attempt("limits", lambda: _limits(seconds, memory_bytes))
+    attempt("limits", lambda: limits.bound({
+        resource.RLIMIT_CPU: seconds, resource.RLIMIT_AS: memory_bytes, resource.RLIMIT_FSIZE: 256 << 20,
+        resource.RLIMIT_NOFILE: 256}))
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
     with contextlib.suppress(OSError):
         linux.drop_capabilities()
@@ -42,11 +44,3 @@ def build(folder: str, programs: tuple[str, ...], *, seconds: int, memory_bytes:
     attempt("landlock", lambda: landlock.restrict(readable, (folder, "/dev/null"), (*programs, *LOADERS)))
     attempt("seccomp", lambda: seccomp.install(allowed=("execve",), one_group=True))
     return standing
-
-
-def _limits(seconds: int, memory_bytes: int) -> None:
-    for kind, value in (
-        (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_FSIZE, 256 << 20),
-        (resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 256), (resource.RLIMIT_MSGQUEUE, 0),
-    ):
-        resource.setrlimit(kind, (value, value))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.evaluation.sandbox import landlock, linux, seccomp
+from harness.evaluation.sandbox import landlock, limits, linux, seccomp
 
 SYSTEM = (
     "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/cuda", "/usr/local/nvidia", "/usr/share/nvidia", "/lib",
@@ -43,7 +43,8 @@ def build(folder: str, programs: Sequence[str], *, seconds: int, more: Sequence[
             wall()
             standing.append(name)
 
-    attempt("limits", lambda: _limits(seconds))
+    attempt("limits", lambda: limits.bound({
+        resource.RLIMIT_CPU: seconds, resource.RLIMIT_FSIZE: 256 << 20, resource.RLIMIT_NOFILE: 4096}))
     with contextlib.suppress(OSError):  # where memory runs out, this process goes first
         Path("/proc/self/oom_score_adj").write_text("1000")
     attempt("netns", lambda: linux.unshare(linux.CLONE_NEWNET))
@@ -63,13 +64,3 @@ def devices() -> tuple[str, ...]:
     """The device files that CUDA opens on this host."""
     return tuple(str(path) for pattern in ("nvidia*", "nvidia-caps/*", "nvidia-caps-imex-channels/*")
                  for path in sorted(Path("/dev").glob(pattern)) if not path.is_dir())
-
-
-def _limits(seconds: int) -> None:
-    for kind, value in (
-        (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_FSIZE, 256 << 20), (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, 4096), (resource.RLIMIT_MSGQUEUE, 0),
-    ):
-        _, hard = resource.getrlimit(kind)
-        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(kind, (bound, bound))
