@@ -16,6 +16,7 @@ from harness.evaluation.judge.seeds import draw_seed
 from harness.evaluation.run import Refused, Run
 from harness.evaluation.timing import figures
 from harness.evaluation.timing.comparison import Compared, compare, score
+from harness.evaluation.timing.goal_limits import refuse_limits
 from harness.evaluation.timing.record import Record
 from harness.evaluation.timing.rings import Rings
 from harness.evaluation.timing.session import Session
@@ -117,7 +118,7 @@ def recheck(run: Run) -> None:
         timing, work = _figures(run, points, session, samples, longer=longer)
         run.clocks["overhead_us"] = session.overhead_us
     _close_rings(run)
-    _refuse_limits(run, timing, samples, quiet=not record.noisy and _quiet())
+    refuse_limits(run, timing, samples, where="this machine", quiet=not record.noisy and _quiet())
     run.timing, run.samples = timing, samples
     run.suspicious += figures.suspicious(timing, work, record)
     run.clocks["load"] = telemetry.load_average()
@@ -242,20 +243,3 @@ def _work(run: Run, points: tuple[ShapePoint, ...], session: Session, measured: 
 def _quiet() -> bool:
     """Whether little else runs here: only then is an unsteady time the kernel's own."""
     return telemetry.load_average() <= len(allowed()) + OWN_LOAD
-
-
-def _refuse_limits(run: Run, timing: Timing, samples: Samples, *, quiet: bool) -> None:
-    limits = run.request.goal.limits
-    role = run.compared_role
-    text = None if limits.cv is None else figures.unsteady(samples, limits.cv, str(role) if role else None)
-    if text and quiet:
-        raise Refused(Outcome.OVER_LIMIT, Reason("cv_limit", Stage.RECHECK, text))
-    if text:
-        text += " Other work on this machine may be the cause, so that the limit was not applied."
-        run.notes.append(Reason("noisy_machine", Stage.RECHECK, text))
-    if limits.throughput_floor is not None:
-        slow = [s for s in timing.shapes if (s.gbps or 0.0) < limits.throughput_floor]
-        if slow:
-            text = (f"{slow[0].shape} reaches {slow[0].gbps or 0:.1f} GB/s, below the goal's floor of "
-                    f"{limits.throughput_floor:g} GB/s.")
-            raise Refused(Outcome.OVER_LIMIT, Reason("throughput_floor", Stage.RECHECK, text))

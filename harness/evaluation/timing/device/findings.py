@@ -10,7 +10,7 @@ from harness.domain.samples import Samples
 from harness.domain.verdict import Reason, Timing
 from harness.domain.vocabulary import Outcome, Stage
 from harness.evaluation.run import Refused, Run
-from harness.evaluation.timing import figures
+from harness.evaluation.timing import figures, goal_limits
 from harness.evaluation.timing.device.session import Session
 
 
@@ -65,19 +65,5 @@ def refuse_limits(run: Run, timing: Timing, samples: Samples, session: Session) 
     Raises:
         Refused: ``over_limit``; an unsteady time is only noted where the device was not quiet.
     """
-    limits, role = run.request.goal.limits, run.compared_role
-    text = None if limits.cv is None else figures.unsteady(samples, limits.cv, str(role) if role else None)
     quiet = not session.watch.company and not any(why for log in session.logs.values() for why in log.disturbed)
-    if text and quiet:
-        raise Refused(Outcome.OVER_LIMIT, Reason("cv_limit", Stage.RECHECK, text))
-    if text:
-        text += " Other work on this device may be the cause, so that the limit was not applied."
-        run.notes.append(Reason("noisy_machine", Stage.RECHECK, text))
-    if limits.throughput_floor is not None:
-        slow = [shape for shape in timing.shapes if (shape.gbps or 0.0) < limits.throughput_floor]
-        if slow:
-            text = (f"{slow[0].shape} reaches {slow[0].gbps or 0:.1f} GB/s, below the goal's floor of "
-                    f"{limits.throughput_floor:g} GB/s.")
-            raise Refused(Outcome.OVER_LIMIT, Reason("throughput_floor", Stage.RECHECK, text))
-
-
+    goal_limits.refuse_limits(run, timing, samples, quiet=quiet, where="this device")
