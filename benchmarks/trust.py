@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks import trust_table
 from benchmarks.series import OtherSeries, Series, facts
 from harness import EVALUATOR_VERSION
+from harness.evaluation.run import Refused
 from harness.hardware import telemetry
 
 AIMS = (0.02, 0.05, 0.10)
@@ -90,7 +91,14 @@ def schedule(aa: int, power: int) -> list[tuple[str, float, int]]:
 
 def _add(series: Series, place: Any, known: dict[str, Any]) -> None:
     """Measure one session and keep it."""
-    measured = place.session(known["extra"])
+    try:
+        measured = place.session(known["extra"])
+    except Refused as refused:  # the goal's limit on spread: neither faster nor slower nor "cannot tell"
+        line = {**known, "comparison": "refused", "reason": refused.reasons[0].text, "load": telemetry.load_average(),
+                "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+        series.add(_rounded(line))
+        print(f"{line['series']:12} {known['number']:4d} refused: {refused}", flush=True)
+        return
     compared, (shape,) = measured.compared, measured.samples.shapes
     overall = compared.overall
     line = {

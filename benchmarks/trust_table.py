@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 Line = dict[str, Any]
-WORDS = ("faster", "cannot_tell", "slower")
+WORDS = ("faster", "cannot_tell", "slower", "refused")
 
 
 def read(path: Path) -> list[Line]:
@@ -27,7 +27,12 @@ def read(path: Path) -> list[Line]:
 def cost_of_a_row(lines: Sequence[Line], rows: int) -> float:
     """What a repeated row costs as a share of a first one: the median over the calibration's sessions."""
     return statistics.median((1 / line["ratio"] - 1) / (line["extra"] / rows)
-                             for line in lines if line.get("series") == "calibration")
+                             for line in timed([line for line in lines if line.get("series") == "calibration"]))
+
+
+def timed(found: Sequence[Line]) -> list[Line]:
+    """The sessions that ended with a comparison; the others broke the goal's limit on spread."""
+    return [line for line in found if line.get("comparison") != "refused"]
 
 
 def half_width(line: Line) -> float:
@@ -60,11 +65,12 @@ def rows_of(lines: Sequence[Line]) -> list[Line]:
 
 
 def _row(name: str, found: Sequence[Line]) -> Line:
+    every, found = found, timed(found)
     wanted = [line for line in found if line["effect"] and expected(line)]
     other = [line for line in found if line["effect"] and not expected(line)]
     return {
-        "series": name, "sessions": len(found), "effect": found[0]["effect"],
-        "called": {word: sum(1 for line in found if line["comparison"] == word) for word in WORDS},
+        "series": name, "sessions": len(every), "effect": every[0]["effect"],
+        "called": {word: sum(1 for line in every if line["comparison"] == word) for word in WORDS},
         "expected": len(wanted), "detected": sum(1 for line in wanted if line["comparison"] == "slower"),
         "unexpected": len(other), "told": sum(1 for line in other if line["comparison"] == "cannot_tell"),
         "median_slowdown": statistics.median(1 / line["ratio"] for line in found) - 1,
@@ -85,20 +91,20 @@ def show(lines: Sequence[Line], *, each: bool = False) -> None:
         _show_each(sessions)
     rows = rows_of(sessions)
     print(f"\n{'series':12} {'n':>4} {'true':>7} {'median':>8} {'faster':>7} {'cannot tell':>12} {'slower':>7} "
-          f"{'expected':>9} {'detected':>9} {'noise':>7} {'(most)':>7} {'+-':>7} {'longer':>7} {'disturbed':>10} "
-          f"{'s':>6}")
+          f"{'refused':>8} {'expected':>9} {'detected':>9} {'noise':>7} {'(most)':>7} {'+-':>7} "
+          f"{'longer':>7} {'disturbed':>10} {'s':>6}")
     for row in rows:
         called = row["called"]
         print(f"{row['series']:12} {row['sessions']:4d} {row['effect']:7.2%} {row['median_slowdown']:8.2%} "
-              f"{called['faster']:7d} {called['cannot_tell']:12d} {called['slower']:7d} {row['expected']:9d} "
-              f"{row['detected']:9d} {row['noise']:7.2%} {row['noise_most']:7.2%} {row['half_width']:7.2%} "
-              f"{row['longer']:7d} {row['disturbed']:10d} {row['seconds']:6.1f}")
+              f"{called['faster']:7d} {called['cannot_tell']:12d} {called['slower']:7d} {called['refused']:8d} "
+              f"{row['expected']:9d} {row['detected']:9d} {row['noise']:7.2%} {row['noise_most']:7.2%} "
+              f"{row['half_width']:7.2%} {row['longer']:7d} {row['disturbed']:10d} {row['seconds']:6.1f}")
     for row in rows:
         print(_sentence(row))
 
 
 def _show_calibration(sessions: Sequence[Line]) -> None:
-    found = [line for line in sessions if line.get("series") == "calibration"]
+    found = timed([line for line in sessions if line.get("series") == "calibration"])
     for line in found:
         print(f"calibration: {line['extra']} rows twice: {1 / line['ratio'] - 1:.2%} slower "
               f"[{1 / line['high'] - 1:.2%}, {1 / line['low'] - 1:.2%}]")
@@ -106,7 +112,7 @@ def _show_calibration(sessions: Sequence[Line]) -> None:
 
 def _show_each(sessions: Sequence[Line]) -> None:
     print(f"\n{'series':12} {'no.':>4} {'called':12} {'ratio':>7} {'interval':>18} {'noise':>7} {'margin':>7} expected")
-    known = (line for line in sessions if line.get("series") != "calibration")
+    known = timed([line for line in sessions if line.get("series") != "calibration"])
     for line in sorted(known, key=lambda line: (line["effect"], line["number"])):
         word = "-" if not line["effect"] else "detection" if expected(line) else "cannot tell"
         print(f"{line['series']:12} {line['number']:4d} {line['comparison']:12} {line['ratio']:7.4f} "
@@ -116,8 +122,10 @@ def _show_each(sessions: Sequence[Line]) -> None:
 def _sentence(row: Line) -> str:
     if not row["effect"]:
         wrong = row["called"]["faster"] + row["called"]["slower"]
+        refused = (f" {row['called']['refused']} of {row['sessions']} refused, since the time varied by more than the "
+                   "goal allows." if row["called"]["refused"] else "")
         return (f"{row['series']}: {wrong} of {row['sessions']} called different; the true rate is at most "
-                f"{upper_bound(wrong, row['sessions']):.1%} (95 %).")
+                f"{upper_bound(wrong, row['sessions']):.1%} (95 %).{refused}")
     text = f"{row['series']}: detected in {row['detected']} of {row['expected']} sessions where it could be expected"
     if row["unexpected"]:
         text += f"; of the other {row['unexpected']}, {row['told']} were called cannot tell"

@@ -17,12 +17,10 @@ from typing import Literal
 import torch
 
 from harness.domain.errors import InfrastructureError
-from harness.evaluation.ports import Lent
+from harness.evaluation.ports import ROW_GAP, Lent
 
 BAND = 65536
 """Bytes of guard band on either side: wider than the largest block a tail store can miss by."""
-ROW_GAP = 13
-"""Elements between the rows of a strided array."""
 
 Layout = Literal["dense", "strided", "offset"]
 DTYPES = {
@@ -51,13 +49,13 @@ F_SEAL_FUTURE_WRITE = 0x10
 """Nobody may write from now on, but through the mappings that exist already (Linux 5.1)."""
 
 
-def lend_input(name: str, values: torch.Tensor, layout: Layout = "dense") -> Lent:
+def lend_input(name: str, values: torch.Tensor, layout: Layout = "dense", gap: int = ROW_GAP) -> Lent:
     """Copy ``values`` (dense) into a sealed memory file. Guard bands and row gaps hold NaN or the largest integer.
 
-    ``strided`` puts ``ROW_GAP`` elements between rows of a 2-d array, ``offset`` shifts the base by one element.
+    ``strided`` puts ``gap`` elements between rows of a 2-d array, ``offset`` shifts the base by one element.
     The caller closes ``fd``. Raises ``InfrastructureError`` where memory files cannot be sealed.
     """
-    return _lend(name, values, layout, renewable=False)[0]
+    return _lend(name, values, layout, gap, renewable=False)[0]
 
 
 class RenewableInput:
@@ -65,7 +63,7 @@ class RenewableInput:
 
     def __init__(self, name: str, values: torch.Tensor) -> None:
         """Lend ``values`` (dense). The caller closes ``lent.fd``; raises as ``lend_input`` does."""
-        self.lent, memory = _lend(name, values, "dense", renewable=True)
+        self.lent, memory = _lend(name, values, "dense", ROW_GAP, renewable=True)
         assert memory is not None
         self._start = values
         self._now = torch.frombuffer(memory, dtype=values.dtype, count=values.numel(), offset=self.lent.offset)
@@ -83,11 +81,13 @@ class RenewableInput:
         return self._now.clone().view(self._start.shape)
 
 
-def _lend(name: str, values: torch.Tensor, layout: Layout, *, renewable: bool) -> tuple[Lent, mmap.mmap | None]:
+def _lend(
+    name: str, values: torch.Tensor, layout: Layout, gap: int, *, renewable: bool
+) -> tuple[Lent, mmap.mmap | None]:
     """The memory file, and the judge's own mapping of it where it is ``renewable``. Written in one pass: a measured
     shape can have a gigabyte."""
     item = values.element_size()
-    strides = _strides(tuple(values.shape), layout)
+    strides = _strides(tuple(values.shape), gap if layout == "strided" else 0)
     start = BAND // item + (1 if layout == "offset" else 0)
     span = 1 + sum((size - 1) * stride for size, stride in zip(values.shape, strides, strict=True))
     count = start + span + BAND // item
@@ -149,7 +149,7 @@ class OutputBlock:
             kind="output",
             dtype=dtype_name(dtype),
             shape=shape,
-            strides=_strides(shape, "dense"),
+            strides=_strides(shape, 0),
             offset=start,
             nbytes=nbytes,
             fd=fd,
@@ -194,12 +194,12 @@ class OutputBlock:
             os.close(self.lent.fd)
 
 
-def _strides(shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
+def _strides(shape: tuple[int, ...], gap: int) -> tuple[int, ...]:
     strides = [1] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
-    if layout == "strided" and len(shape) >= 2:
-        strides[-2] += ROW_GAP
+    if gap and len(shape) >= 2:
+        strides[-2] += gap
         for axis in range(len(shape) - 3, -1, -1):
             strides[axis] = strides[axis + 1] * shape[axis + 1]
     return tuple(strides)

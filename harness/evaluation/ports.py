@@ -12,6 +12,9 @@ from typing import Any, Literal, Protocol
 
 from harness.domain.vocabulary import Outcome
 
+ROW_GAP = 13
+"""Elements between the rows of a strided array where nothing else is said."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lent:
@@ -66,13 +69,14 @@ class CallReport:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """A call to come, without its contents: sizes by dimension, complete attributes, dtype, and layout (``dense``,
-    ``strided``, ``offset``) as the judge will lend the arrays."""
+    """A call to come, without its contents: sizes by dimension, complete attributes, dtype, layout (``dense``,
+    ``strided``, ``offset``) and elements between strided rows as the judge will lend the arrays."""
 
     dims: Mapping[str, int]
     attributes: Mapping[str, float]
     dtype: str
     layout: str = "dense"
+    gap: int = ROW_GAP
 
 
 class Worker(Protocol):

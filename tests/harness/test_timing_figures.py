@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from harness.domain.samples import PairedRound, Samples, ShapeSamples
@@ -84,6 +86,15 @@ def test_a_gain_from_repeated_contents_that_no_other_kernel_has_is_flagged(mine,
 ])
 def test_only_a_kernel_that_is_alone_unsteady_breaks_the_limit(mine, other, broken):
     assert bool(unsteady(samples(mine, other), 0.10, "baseline")) is broken
+
+
+@pytest.mark.parametrize(("rounds_apart", "broken"), [(3, False), (4, True)])
+def test_one_bad_moment_of_the_machine_breaks_no_limit(rounds_apart, broken):
+    steady, unsteady_round = (100.0, 100.0, 100.0, 100.0), (80.0, 120.0, 90.0, 130.0)
+    other = (200.0,) * 4
+    rounds = tuple(PairedRound(other, unsteady_round if at < rounds_apart else steady) for at in range(5))
+    shape = replace(samples(steady).shapes[0], versus={"baseline": rounds})
+    assert bool(unsteady(Samples((shape,)), 0.10, "baseline")) is broken
 
 
 def test_samples_name_roles_not_processes():

@@ -72,17 +72,19 @@ def test_detection_is_expected_beyond_margin_and_half_width(effect, half, margin
 
 
 def test_the_table_counts_words_expectations_and_detections(capsys):
-    lines = [session("A/A", "cannot_tell") for _ in range(99)] + [session("A/A", "faster")]
+    lines = [session("A/A", "cannot_tell") for _ in range(98)] + [session("A/A", "faster")]
+    lines += [{"series": "A/A", "effect": 0.0, "comparison": "refused", "reason": "unsteady"}]
     lines += [session("5% slower", "slower", effect=0.05, ratio=1 / 1.05) for _ in range(9)]
     lines += [session("5% slower", "cannot_tell", effect=0.05, ratio=1 / 1.04)]
     lines += [session("5% slower", "cannot_tell", effect=0.05, ratio=1 / 1.05, margin=0.1)]
     same, slower = trust_table.rows_of(lines)
-    assert (same["called"], same["expected"]) == ({"faster": 1, "cannot_tell": 99, "slower": 0}, 0)
+    assert (same["called"], same["expected"]) == ({"faster": 1, "cannot_tell": 98, "slower": 0, "refused": 1}, 0)
     assert (slower["expected"], slower["detected"], slower["unexpected"], slower["told"]) == (10, 9, 1, 1)
     assert slower["median_slowdown"] == pytest.approx(0.05)
     trust_table.show([HEADER, *({**line, "number": number} for number, line in enumerate(lines))], each=True)
     printed = capsys.readouterr().out
     assert "1 of 100 called different" in printed
+    assert "1 of 100 refused, since the time varied by more than the goal allows" in printed
     each = [text.split() for text in printed.splitlines() if text.startswith("5% slower")]
     assert [text[-1] for text in each[:11]] == ["detection"] * 10 + ["tell"]
     assert "detected in 9 of 10 sessions where it could be expected; of the other 1, 1 were called" in printed

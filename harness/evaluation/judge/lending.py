@@ -12,7 +12,7 @@ import torch
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Outcome, Stage
 from harness.evaluation.buffers import Layout, OutputBlock, RenewableInput, dtype_of, lend_input
-from harness.evaluation.ports import Lent
+from harness.evaluation.ports import ROW_GAP, Lent
 from harness.operators.base import OperatorSpec
 from harness.operators.implementation import Tensors
 
@@ -36,11 +36,13 @@ class Lending:
         dtype: str,
         layout: Layout = "dense",
         *,
+        gap: int = ROW_GAP,
         renewable: bool = False,
     ) -> None:
-        """``inputs`` are dense CPU tensors by name; ``layout`` applies to arguments that may be strided, and a shifted
-        base (``offset``) to all of them. Outputs get shapes from the input's sizes and are poisoned. With ``renewable``
-        (dense only) the judge can give the floating-point inputs that change per call new contents: ``renew``."""
+        """``inputs`` are dense CPU tensors by name; ``layout`` applies to arguments that may be strided (rows ``gap``
+        elements apart), and a shifted base (``offset``) to all of them. Outputs get shapes from the input's sizes and
+        are poisoned. With ``renewable`` (dense only) the judge can give the floating-point inputs that change per call
+        new contents: ``renew``."""
         self.spec = spec
         self._inputs = inputs
         self._renewable: dict[str, RenewableInput] = {}
@@ -60,7 +62,7 @@ class Lending:
                     lent.append(block.lent)
                 elif argument.kind == "input":
                     chosen: Layout = "dense" if layout == "strided" and not argument.strided else layout
-                    item = lend_input(argument.name, inputs[argument.name], chosen)
+                    item = lend_input(argument.name, inputs[argument.name], chosen, gap)
                     self._fds.append(item.fd)
                     lent.append(item)
                 else:

@@ -17,7 +17,7 @@ from harness.evaluation.judge.inputs import all_attributes, make_inputs
 from harness.evaluation.judge.lending import Collected, Lending
 from harness.evaluation.judge.oracle import Expected, InvalidReference, expect, library_errors
 from harness.evaluation.judge.seeds import draw_seed
-from harness.evaluation.ports import Announced, CallReport, CandidateFault, PlanReplayer, Worker
+from harness.evaluation.ports import ROW_GAP, Announced, CallReport, CandidateFault, PlanReplayer, Worker
 from harness.evaluation.run import Place, Refused, Run
 from harness.operators.base import Dims
 from harness.operators.implementation import Tensors
@@ -30,7 +30,7 @@ Answers = dict[str, Expected]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One concrete call: sizes, contents, attributes, dtype and layout."""
+    """One concrete call: sizes, contents, attributes, dtype, layout and elements between strided rows."""
 
     name: str
     dims: Dims
@@ -38,6 +38,7 @@ class Problem:
     attributes: dict[str, float]
     dtype: str
     layout: Layout = "dense"
+    gap: int = ROW_GAP
 
 
 class Session:
@@ -70,6 +71,7 @@ class Session:
         attributes: Mapping[str, float],
         dtype: str,
         layout: Layout = "dense",
+        gap: int = ROW_GAP,
     ) -> Problem:
         """Inputs from the secret seed; ``name`` and the stage are the labels that contents derive from."""
         run = self._run
@@ -77,14 +79,14 @@ class Session:
             raise RuntimeError("inputs exist only after the candidate was imported and the seed was drawn")
         complete = all_attributes(run.spec, attributes)
         inputs = make_inputs(run.spec, dims, regimes, complete, dtype, run.seed, str(run.stage), name)
-        return Problem(name, dims, inputs, complete, dtype, layout)
+        return Problem(name, dims, inputs, complete, dtype, layout, gap)
 
     def prepare(self, problems: Sequence[Problem], *, libraries: bool = False) -> None:
         """Tell of ``problems`` that will be judged next. On a device their plans, binaries and answers (and errors of
         ``libraries``) are made now, in parallel, while nobody's device is held; anywhere else this does nothing."""
         if self._run.place is not Place.DEVICE:
             return
-        calls = [Announced(p.dims, p.attributes, p.dtype, p.layout) for p in problems]
+        calls = [Announced(p.dims, p.attributes, p.dtype, p.layout, p.gap) for p in problems]
         with ThreadPoolExecutor(max(1, min(THREADS, len(os.sched_getaffinity(0))))) as pool:
             for problem in problems:
                 self._answers[id(problem)] = (problem, pool.submit(self._answer, problem))
@@ -141,7 +143,8 @@ class Session:
 
     def lend(self, problem: Problem) -> Lending:
         """Memory for one call."""
-        return Lending(self._run.spec, problem.inputs, problem.attributes, problem.dtype, problem.layout)
+        return Lending(
+            self._run.spec, problem.inputs, problem.attributes, problem.dtype, problem.layout, gap=problem.gap)
 
     def close(self) -> None:
         """Kill the worker; idempotent."""

@@ -16,7 +16,7 @@ and is at most n. Per round:
   certain. Every class mod 96 and mod 128 is met, one of 192 with odds of 0.69, of another modulus m with
   1 - (1 - 1/m)^132 (m = 100: 0.73). A kernel wrong at one single size escapes nearly always.
 - Numba, before a promotion: 384 leading draws; every class of 384 is met.
-- A device, 9 and 3 draws: columns above 6,000 at least twice, rows from 600 on at least once: certain. Three of the
+- A device, 9 and 3 draws: columns above 6,000 at least twice, rows from 11,000 on at least once: certain. Three of the
   four other dimensions of decode attention lead once each, and every draw varies all of them as far as the work
   allows: of 1,000 rounds drawn, 958 met five or more query heads per cache head, 833 more than 128 columns. One class
   of 96 is met with odds of 0.09. Shapes cost a compilation there. Before a promotion: 24 and 8.
@@ -43,6 +43,10 @@ CLASSES = 384
 LEAD = 4
 """Every fourth draw is led by another dimension than the first one."""
 NEAR_BYTES = 4 << 20
+GAP = 256
+"""Most elements between the rows of a strided array of drawn sizes."""
+TOP = 6
+"""Where a dimension leads few draws, one of them is in the highest sixth of its range."""
 
 
 def drawn_sizes(run: Run, session: Session) -> Iterator[Trial]:
@@ -53,9 +57,10 @@ def drawn_sizes(run: Run, session: Session) -> Iterator[Trial]:
     count = amounts.promotion_sizes if promoting(run) else amounts.sizes
     for turn, dims in enumerate(drawn_dims(spec, amounts, count, draw)):
         case = cases[int(torch.randint(len(cases), (), generator=draw))]
-        layout = _layout(spec, draw)
-        name = f"probe: drawn sizes {turn + 1} ({_words(dims)}, {layout})"
-        yield Trial(session.problem(name, dims, run.workload.regimes, case.attributes, dtype, layout))
+        layout, gap = _layout(spec, turn), _gap(turn, draw)
+        words = f"{layout}, rows {gap} apart" if layout == "strided" else layout
+        name = f"probe: drawn sizes {turn + 1} ({_words(dims)}, {words})"
+        yield Trial(session.problem(name, dims, run.workload.regimes, case.attributes, dtype, layout, gap))
     if promoting(run):
         for point in run.workload.shapes[run.request.backend]:
             for dims in near(spec, point.dims, dtype_of(dtype).itemsize):
@@ -124,7 +129,7 @@ def _leads(domain: Mapping[str, Span], count: int, draw: torch.Generator) -> lis
     for dim, number in turns.items():
         span = domain[dim]
         sizes = stratified(number, span.low, span.high, draw) if dim == first else [
-            _log(span.low, span.high, depth) for depth in _strata(number, draw)]
+            _log(span.low, span.high, depth) for depth in _with_top(_strata(number, draw))]
         chosen += [(dim, size) for size in sizes]
     return chosen
 
@@ -145,6 +150,14 @@ def stratified(count: int, low: int, high: int, draw: torch.Generator) -> list[i
 def _strata(count: int, draw: torch.Generator) -> list[float]:
     """``count`` numbers from 0 to 1 in random order, one in each of ``count`` equal parts."""
     return ((torch.randperm(count, generator=draw) + torch.rand(count, generator=draw)) / max(1, count)).tolist()
+
+
+def _with_top(depths: list[float]) -> list[float]:
+    """``depths``, the highest of them moved into the highest sixth unless there are enough for one to lie there."""
+    if not depths or len(depths) >= TOP:
+        return depths
+    highest = max(range(len(depths)), key=depths.__getitem__)
+    return [1 - (1 - depth) / TOP if place == highest else depth for place, depth in enumerate(depths)]
 
 
 def _log(low: int, high: int, depth: float) -> int:
@@ -179,12 +192,19 @@ def next_prime(number: int) -> int:
     return found
 
 
-def _layout(spec: OperatorSpec, draw: torch.Generator) -> Layout:
-    """Dense half of the time; rows far apart where an input may have them, or a shifted base, a quarter each."""
-    kind = int(torch.randint(4, (), generator=draw))
-    if kind == 0 and any(argument.strided for argument in spec.inputs):
+def _layout(spec: OperatorSpec, turn: int) -> Layout:
+    """Dense half of the time; rows far apart where an input may have them, or a shifted base, a quarter each. Sizes
+    come in random order, so that the turn says nothing about them."""
+    if turn % 4 == 0 and any(argument.strided for argument in spec.inputs):
         return "strided"
-    return "offset" if kind == 1 else "dense"
+    return "offset" if turn % 4 == 1 else "dense"
+
+
+def _gap(turn: int, draw: torch.Generator) -> int:
+    """Elements between strided rows: every other time a multiple of 16, for which a kernel may have other code."""
+    if turn % 8 == 0:
+        return 16 * int(torch.randint(1, GAP // 16 + 1, (), generator=draw))
+    return int(torch.randint(1, GAP + 1, (), generator=draw))
 
 
 def _words(dims: Mapping[str, int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -131,11 +132,17 @@ def _floor_text(shape: ShapeTiming) -> str:
 
 
 def unsteady(samples: Samples, limit: float, role: str | None) -> str | None:
-    """The candidate's spread where it breaks ``limit`` while the opponent in the same session keeps well below it."""
+    """The candidate's spread where it breaks ``limit`` while the opponent in the same session keeps well below it.
+
+    It has to break it in all rounds but one of five, the share that "faster" asks for too: a machine's one bad moment
+    is no property of a kernel.
+    """
     for shape in samples.shapes:
-        mine = cv_of(candidate_rounds(shape))
+        rounds = candidate_rounds(shape)
+        mine = cv_of(rounds)
         other = cv_of([one.other for one in (shape.versus[role] if role else shape.aa)])
-        if mine > limit and other <= limit / 2:
+        breaking = sum(1 for values in rounds if robust_cv(values) > limit)
+        if breaking >= math.ceil(0.8 * len(rounds)) and other <= limit / 2:
             return (f"On {shape.shape} the time of the kernel varies by {mine:.1%} (limit {limit:.1%}), that of the "
                     f"other kernel in the same session by {other:.1%}.")
     return None

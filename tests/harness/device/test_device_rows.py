@@ -16,7 +16,7 @@ from harness.evaluation.buffers import dtype_of
 from harness.evaluation.judge import large, rows
 from harness.evaluation.judge.inputs import all_attributes, make_inputs
 from harness.evaluation.judge.lending import Collected, Lending
-from harness.evaluation.ports import Announced
+from harness.evaluation.ports import ROW_GAP, Announced
 from harness.operators import registry
 from harness.operators.base import OperatorSpec
 from harness.operators.implementation import Tensors, load_implementation
@@ -124,9 +124,10 @@ def test_announced_calls_are_the_calls_that_are_lent(operator: str) -> None:
         attributes = all_attributes(spec, case.attributes)
         dtype = case.dtype or "bfloat16"
         inputs = make_inputs(spec, case.dims, case.regime, attributes, dtype, 1)
-        announced = documents_of(spec.arguments, Announced(case.dims, attributes, dtype, case.layout))
-        with Lending(spec, inputs, attributes, dtype, case.layout) as lending:
-            assert announced == planning.lent_documents(lending.lent), case.name
+        for gap in (ROW_GAP, 48):
+            announced = documents_of(spec.arguments, Announced(case.dims, attributes, dtype, case.layout, gap))
+            with Lending(spec, inputs, attributes, dtype, case.layout, gap=gap) as lending:
+                assert announced == planning.lent_documents(lending.lent), case.name
         assert key_of(announced, attributes) != key_of(announced, {**attributes, "extra": 1.0})
 
 

@@ -18,6 +18,7 @@ from harness.evaluation.judge.probes import probes
 from harness.evaluation.judge.sensitivity import spiked
 from harness.evaluation.judge.session import session_of
 from harness.evaluation.judge.sizes import (
+    GAP,
     drawn_dims,
     drawn_sizes,
     near,
@@ -189,6 +190,23 @@ def test_only_the_precision_of_a_sum_decides_on_a_device(spec: OperatorSpec, sum
     except Refused as refused:
         found, reasons = refused.outcome, refused.reasons
     assert found is outcome, reasons
+
+
+def test_drawn_rows_are_apart_by_drawn_distances_aligned_and_not() -> None:
+    run = on_device(RMS_NORM, TorchOpener(RMS_NORM))
+    run.stage = Stage.PROBES
+    gaps = [trial.problem.gap for trial in drawn_sizes(run, session_of(run)) if trial.problem.layout == "strided"]
+    assert gaps[0] % 16 == 0
+    assert len(gaps) >= 3
+    assert all(1 <= gap <= GAP for gap in gaps)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_draw_is_in_the_highest_sixth_of_every_dimension(seed: int) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    for dim, span in RMS_NORM.domain.items():
+        sizes = [dims[dim] for dims in drawn_dims(RMS_NORM, AMOUNTS[Place.DEVICE], 12, draw)]
+        assert max(sizes) >= span.low * ((span.high + 1) / span.low) ** (5 / 6) * 0.97, (dim, sizes)
 
 
 def test_a_promotion_draws_more_and_looks_beside_the_measured_shapes() -> None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.evaluation.buffers import ROW_GAP
 from harness.evaluation.ports import Announced
 from harness.operators.base import Argument
 
@@ -16,13 +15,13 @@ Documents = list[dict[str, Any]]
 def documents_of(arguments: Sequence[Argument], call: Announced) -> Documents:
     """Argument documents of a call to come; equal to ``planning.lent_documents`` of its ``Lending``.
 
-    ``strided`` puts ``ROW_GAP`` elements between the rows of inputs that may be strided; ``offset`` shifts every array
+    ``strided`` puts ``gap`` elements between the rows of inputs that may be strided; ``offset`` shifts every array
     by one element.
     """
     documents = []
     for argument in arguments:
         shape = [int(call.dims[name]) for name in argument.dims]
-        gap = ROW_GAP if call.layout == "strided" and argument.strided and argument.kind == "input" else 0
+        gap = call.gap if call.layout == "strided" and argument.strided and argument.kind == "input" else 0
         strides = [1] * len(shape)
         for axis in range(len(shape) - 2, -1, -1):
             strides[axis] = strides[axis + 1] * shape[axis + 1] + (gap if axis == len(shape) - 2 else 0)
