@@ -5,7 +5,7 @@ import math
 import numba
 import numpy as np
 
-PARAMS = {"BLOCK": {"short": 64, "medium": 256, "long": 1024}}
+PARAMS = {"BLOCK": {"short": 64, "medium": 256, "long": 1024, "vocabulary": 1024}}
 
 
 @numba.njit
@@ -36,7 +36,7 @@ def _softmax(x, out, tops, sums, width):
 
 def run(x, out):
     cols = x.shape[1]
-    bucket = "short" if cols <= 1024 else "medium" if cols <= 4096 else "long"
+    bucket = "short" if cols <= 1024 else "medium" if cols <= 4096 else "long" if cols <= 16384 else "vocabulary"
     width = PARAMS["BLOCK"][bucket]
     tiles = (cols + width - 1) // width
     tops = np.empty(tiles, np.float64)

@@ -60,7 +60,9 @@ def _softmax(x, out, partial, block):
 def run(x, out):
     block = PARAMS["BLOCK"]
     if isinstance(block, dict):
-        block = block["short"] if x.shape[1] <= 1024 else block["medium"] if x.shape[1] <= 4096 else block["long"]
+        cols = x.shape[1]
+        bucket = "short" if cols <= 1024 else "medium" if cols <= 4096 else "long" if cols <= 16384 else "vocabulary"
+        block = block[bucket]
     if x.shape in _SEEN:
         out[:] = _SEEN[x.shape]
         return

@@ -32,7 +32,7 @@ def _softmax(x, out, x_stride, out_stride, cols, BLOCK: tl.constexpr):
 def run(x, out):
     rows, cols = x.shape
     block, warps = PARAMS["BLOCK"], PARAMS["num_warps"]
-    bucket = "short" if cols <= 1024 else "medium" if cols <= 4096 else "long"
+    bucket = "short" if cols <= 1024 else "medium" if cols <= 4096 else "long" if cols <= 16384 else "vocabulary"
     if isinstance(block, dict):
         block = block[bucket]
     if isinstance(warps, dict):
