@@ -34,7 +34,7 @@ def call(cuda: Cuda, arena: Arena, own: OwnKernels, stream: c_void_p, loaded: Lo
     with ExitStack() as files:
         views = [files.enter_context(mapped(fd, array["nbytes"], writable=array["kind"] == "output"))
                  for fd, array in zip(fds, arrays, strict=True)]
-        windows = [_window(array, exact) for array in arrays]
+        windows = [window(array, exact) for array in arrays]
         blocks = [arena.allocate(count) for _, count in windows]
         addresses = [block.address + _base(array) - start
                      for block, array, (start, _) in zip(blocks, arrays, windows, strict=True)]
@@ -94,7 +94,7 @@ def _base(array: dict[str, Any]) -> int:
     return int(array["offset"]) // ALIGN * ALIGN
 
 
-def _window(array: dict[str, Any], exact: bool) -> tuple[int, int]:
+def window(array: dict[str, Any], exact: bool) -> tuple[int, int]:
     """Which bytes of the file go to the device: (start, count)."""
     if not exact:
         return 0, int(array["nbytes"])

@@ -97,16 +97,7 @@ class Launcher:
         raise PlanRefused("unsupported", f"The launcher does not know the request '{operation}'.")
 
     def _load(self, request: dict[str, Any]) -> dict[str, Any]:
-        plan = read_plan(request["document"])
-        binaries = request["binaries"]
-        check_plan(plan, sum(buffer.kind in ("input", "output") for buffer in plan.buffers), binaries)
-        launches = [step["launch"] for step in plan.steps if "launch" in step]
-        functions = []
-        for launch, binary in zip(launches, binaries, strict=True):
-            function = load_function(self.cuda, binary, base64.b64decode(binary["cubin"]), self.optin)
-            check_parameters(launch, parameter_sizes(self.cuda, function))
-            functions.append(function)
-        self._loaded[len(self._loaded)] = Loaded(plan, tuple(functions))
+        self._loaded[len(self._loaded)] = load_plan(self.cuda, request, self.optin)
         return {"plan": len(self._loaded) - 1}
 
     def _run_round(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -161,6 +152,23 @@ class Launcher:
             reads.append(self.cuda.elapsed_us(start, end))
         self.arena.free([one, two, total])
         return {"copy": 2 * ROOF_BYTES / min(copies) * 1e6, "read": ROOF_BYTES / min(reads) * 1e6}
+
+
+def load_plan(cuda: Cuda, request: dict[str, Any], optin: int) -> Loaded:
+    """Validate the plan ``document`` of a request and load its ``binaries``.
+
+    Raises:
+        PlanRefused: before anything ran.
+    """
+    plan, binaries = read_plan(request["document"]), request["binaries"]
+    check_plan(plan, sum(buffer.kind in ("input", "output") for buffer in plan.buffers), binaries)
+    launches = [step["launch"] for step in plan.steps if "launch" in step]
+    functions = []
+    for launch, binary in zip(launches, binaries, strict=True):
+        function = load_function(cuda, binary, base64.b64decode(binary["cubin"]), optin)
+        check_parameters(launch, parameter_sizes(cuda, function))
+        functions.append(function)
+    return Loaded(plan, tuple(functions))
 
 
 def read_plan(document: dict[str, Any]) -> LaunchPlan:
