@@ -13,8 +13,10 @@ from harness.domain.errors import DocumentError, GoalError
 from harness.domain.event import Event
 from harness.domain.goal import Goal, goal_from_document
 from harness.domain.log import LogEntry
+from harness.domain.peers import Peers
 from harness.domain.plan import LaunchPlan
 from harness.domain.proposal import Proposal
+from harness.domain.report import Report
 from harness.domain.request import EvaluationRequest
 from harness.domain.samples import Samples
 from harness.domain.verdict import Verdict
@@ -22,6 +24,7 @@ from harness.domain.verdict import Verdict
 DOCUMENTS = {
     "goal": Goal, "request": EvaluationRequest, "plan": LaunchPlan, "verdict": Verdict,
     "proposal": Proposal, "log": LogEntry, "event": Event, "samples": Samples,
+    "peers": Peers, "report": Report,
 }
 
 
