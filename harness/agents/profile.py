@@ -69,7 +69,7 @@ def profile_of(spec: OperatorSpec, backend: Backend, workload: str, verdict: Ver
     item = ITEM_BYTES.get(declared.dtypes[backend], 4)
     shapes = []
     for point in declared.shapes[backend]:
-        moved, work = spec.bytes_per_call(point.dims, item), spec.flops_per_call(point.dims)
+        moved, work = spec.bytes_per_call(point.work, item), spec.flops_per_call(point.work)
         seen = measured.get(point.label)
         shapes.append(ShapeProfile(
             point.label, point.weight, moved, work, work / moved, seen.median_us if seen else None,

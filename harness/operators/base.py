@@ -68,12 +68,23 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True)
 class ShapePoint:
-    """One measured shape. Weights of a workload sum to 1."""
+    """One measured shape. Weights of a workload sum to 1.
+
+    ``regimes``: value regimes of its own, in place of the workload's (lengths that differ within a batch).
+    ``in_use``: for a dimension that an integer argument counts the use of, how much of it is used on average, where it
+    is not all: what a call has to move and compute follows from it."""
 
     label: str
     dims: Dims
     weight: float
     attributes: Mapping[str, float] = field(default_factory=dict)
+    regimes: tuple[str, ...] = ()
+    in_use: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def work(self) -> Dims:
+        """The sizes that bytes and operations of a usual call are reckoned from."""
+        return {**self.dims, **self.in_use}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +98,10 @@ class Workload:
     dtypes: Mapping[Backend, str]
     regimes: tuple[str, ...]
     note: str = ""
+
+    def regimes_of(self, point: ShapePoint) -> tuple[str, ...]:
+        """The value regimes that the contents of ``point`` mix."""
+        return point.regimes or self.regimes
 
 
 @dataclass(frozen=True, slots=True)

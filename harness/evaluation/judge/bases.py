@@ -72,9 +72,10 @@ def bases_of(run: Run, points: tuple[ShapePoint, ...]) -> Bases:
     imported and the seed drawn before."""
     if run.bases is None:
         assert run.seed is not None
-        dtype, regimes = run.workload.dtypes[Backend.TRITON], run.workload.regimes
+        dtype = run.workload.dtypes[Backend.TRITON]
         pool = ThreadPoolExecutor(max(1, len(points)))
-        run.bases = Bases({point.label: pool.submit(make_base, run.spec, point, dtype, regimes, run.seed, LABEL)
+        run.bases = Bases({point.label: pool.submit(make_base, run.spec, point, dtype,
+                                                      run.workload.regimes_of(point), run.seed, LABEL)
                            for point in points})
         pool.shutdown(wait=False)
         weakref.finalize(run, run.bases.close)

@@ -12,7 +12,7 @@ from harness.evaluation.judge.compare import compare
 from harness.evaluation.judge.lending import Collected, Lending
 from harness.evaluation.judge.oracle import Expected
 from harness.evaluation.judge.words import Lengths
-from harness.operators.base import OperatorSpec
+from harness.operators.base import Dims, OperatorSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +75,11 @@ def lengths_of(spec: OperatorSpec, inputs: dict[str, torch.Tensor]) -> Lengths |
         if argument.counts is not None:
             return Lengths(argument.dims[0], argument.counts, inputs[argument.name])
     return None
+
+
+def dims_in_use(spec: OperatorSpec, dims: Dims, inputs: dict[str, torch.Tensor]) -> dict[str, int]:
+    """``dims`` with what ``inputs`` use of a counted dimension on average: a call has to move and compute as much."""
+    lengths = lengths_of(spec, inputs)
+    if lengths is None:
+        return dict(dims)
+    return {**dims, lengths.counted: max(1, round(float(lengths.values.double().mean())))}

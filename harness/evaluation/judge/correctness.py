@@ -58,12 +58,12 @@ def _problems(run: Run, session: Session) -> list[tuple[Problem, str]]:
     for point in run.workload.shapes[backend] if run.place is not Place.INTERPRETER else ():
         if run.place is Place.NUMBA:  # a device's are judged in blocks of rows
             name = f"{MEASURED} {point.label}"
-            problem = session.problem(name, point.dims, run.workload.regimes, point.attributes, dtype)
+            problem = session.problem(name, point.dims, run.workload.regimes_of(point), point.attributes, dtype)
             problems.append((problem, MIXED))
         for layout in _other_layouts(run.spec):
             name = f"as measured {point.label} {layout}"
             dims = fewer_rows(run.spec, point.dims, dtype_of(dtype).itemsize)
-            problem = session.problem(name, dims, run.workload.regimes, point.attributes, dtype, layout)
+            problem = session.problem(name, dims, run.workload.regimes_of(point), point.attributes, dtype, layout)
             problems.append((problem, MIXED))
     return problems
 

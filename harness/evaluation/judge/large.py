@@ -26,7 +26,7 @@ def make_large_inputs(
 ) -> Tensors:
     """As ``make_inputs``, with rows made in parts whose number depends on the sizes alone.
 
-    The regimes are mixed within a part and every part starts with another one; arguments without rows come
+    The regimes are mixed within a part and go on from part to part as if rows took turns; arguments without rows come
     from the first part. Equal ``seed`` and ``labels`` give equal contents on every machine.
     """
     dim = row_dim(spec)
@@ -43,7 +43,7 @@ def make_large_inputs(
     def fill(number: int) -> Tensors:
         first = starts[number]
         count = min(part, rows - first)
-        turn = number % len(regimes)
+        turn = first % len(regimes)
         made = make_inputs(spec, {**dims, dim: count}, regimes[turn:] + regimes[:turn], attributes, dtype, seed,
                            *labels, "part", number)
         for name, values in whole.items():

@@ -65,7 +65,7 @@ def drawn_sizes(run: Run, session: Session) -> Iterator[Trial]:
         for point in run.workload.shapes[run.request.backend]:
             for dims in near(spec, point.dims, dtype_of(dtype).itemsize):
                 name = f"probe: beside {point.label} ({_words(dims)})"
-                yield Trial(session.problem(name, dims, run.workload.regimes, point.attributes, dtype))
+                yield Trial(session.problem(name, dims, run.workload.regimes_of(point), point.attributes, dtype))
 
 
 def drawn_dims(spec: OperatorSpec, amounts: Amounts, count: int, draw: torch.Generator) -> list[dict[str, int]]:

@@ -55,11 +55,12 @@ class Rings(dict[str, Ring]):
 
     def __init__(self, spec: OperatorSpec, points: Sequence[ShapePoint], dtype: str, regimes: tuple[str, ...],
                  seed: int, last_level_bytes: int) -> None:
-        """Contents from ``seed`` and the shapes' labels; ``regimes`` are mixed within every tensor."""
+        """Contents from ``seed`` and the shapes' labels; ``regimes``, or a shape's own, are mixed within
+        every tensor."""
         super().__init__()
         try:
             for point in points:
-                self[point.label] = _make(spec, point, dtype, regimes, seed, last_level_bytes)
+                self[point.label] = _make(spec, point, dtype, point.regimes or regimes, seed, last_level_bytes)
         except BaseException:
             self.close()
             raise

@@ -230,7 +230,7 @@ def _work(run: Run, points: tuple[ShapePoint, ...], session: Session, measured: 
     cache = detect_cpu().last_level_bytes
     found = {}
     for point in points:
-        nbytes, flops = run.spec.bytes_per_call(point.dims, 4), run.spec.flops_per_call(point.dims)
+        nbytes, flops = run.spec.bytes_per_call(point.work, 4), run.spec.flops_per_call(point.work)
         footprint = session.rings[point.label].footprint
         charged = round(nbytes * (1 - min(cache / footprint, 0.75)))
         found[point.label] = figures.Work(

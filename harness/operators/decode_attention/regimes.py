@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from harness.operators.values import denormals, normal, stratified, uniform
@@ -33,6 +35,8 @@ def fill_sequence(
         return (0, max_seq, 1, max_seq - 1)[turn] if turn < 4 else _draw(max_seq + 1, generator)
     if regime in LENGTHS:
         return LENGTHS[regime]
+    if regime.startswith("length "):
+        return _part_of_lengths(regime, max_seq, generator)
     if regime == "normal":
         return length
     if regime == "peaked":
@@ -82,6 +86,13 @@ def _sort_by_score(q: torch.Tensor, k: torch.Tensor, length: int, falling: bool)
         query = q[head * (q.shape[0] // k.shape[1])]
         order = (k[:length, head] @ query).argsort(descending=falling)
         k[:length, head] = 2.0 * k[:length, head][order]
+
+
+def _part_of_lengths(regime: str, max_seq: int, generator: torch.Generator) -> int:
+    """A length from part i of n (``length i of n``) of 1 to ``max_seq``, parts being equal in the logarithm."""
+    _, part, _, parts = regime.split()
+    place = (int(part) - float(uniform((1,), generator, 0.0, 1.0))) / int(parts)
+    return min(max_seq, math.floor((max_seq + 1) ** place))
 
 
 LENGTHS = {"empty": 0, "single": 1}

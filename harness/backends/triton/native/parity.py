@@ -54,7 +54,7 @@ def parity(
 
     dtype = workload.dtypes[Backend.TRITON]
     attributes = all_attributes(spec, point.attributes)
-    inputs = make_inputs(spec, point.dims, workload.regimes, attributes, dtype, seed, "parity", point.label)
+    inputs = make_inputs(spec, point.dims, workload.regimes_of(point), attributes, dtype, seed, "parity", point.label)
     with Lending(spec, inputs, attributes, dtype) as lending:
         return compare_native(source, lending.lent, attributes, plan, binaries, target, deadline_s=deadline_s)
 

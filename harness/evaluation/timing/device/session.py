@@ -244,8 +244,8 @@ def measure(device: Device, spec: OperatorSpec, point: ShapePoint, sides: Mappin
     others = [name for name in sides if name != CANDIDATE]
     control = others[0] if others else CANDIDATE
     factors = Factors(secret, "measure")
-    own = shape or Shape(spec, point, dtype=dtype or next(iter(chosen.dtypes.values())), regimes=chosen.regimes,
-                         seed=secret, source=draw, stage="measure")
+    own = shape or Shape(spec, point, dtype=dtype or next(iter(chosen.dtypes.values())),
+                         regimes=chosen.regimes_of(point), seed=secret, source=draw, stage="measure")
     try:
         session = Session(device, {point.label: own}, factors, stage=Stage.RECHECK, source=draw, look=look,
                           trusted=control if others else AGAIN)

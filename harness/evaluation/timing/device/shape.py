@@ -165,7 +165,8 @@ def prepare(spec: OperatorSpec, points: tuple[ShapePoint, ...], *, dtype: str, r
     made: dict[str, Shape] = {}
     try:
         for point in points:
-            made[point.label] = Shape(spec, point, dtype=dtype, regimes=regimes, seed=seed, source=source, stage=stage,
+            made[point.label] = Shape(spec, point, dtype=dtype, regimes=point.regimes or regimes, seed=seed,
+                                      source=source, stage=stage,
                                       base=bases[point.label] if bases is not None else None)
     except BaseException:
         for shape in made.values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.backends.triton.launcher.client import Device
 from harness.domain.vocabulary import Backend
 from harness.evaluation.buffers import DTYPES
+from harness.evaluation.judge.checking import dims_in_use
 from harness.evaluation.run import Run
 from harness.evaluation.timing.device.bench import Bench
 from harness.evaluation.timing.device.session import Session
@@ -38,7 +39,7 @@ def _work(run: Run, bench: Bench, device: Device, roofs: DeviceRoofs) -> dict[st
     peak = matrix_peak(str(run.device), dtype)
     found = {}
     for label, shape in bench.shapes.items():
-        dims = shape.point.dims
+        dims = dims_in_use(run.spec, shape.point.dims, shape.inputs)
         moved, flops = run.spec.bytes_per_call(dims, DTYPES[dtype].itemsize), run.spec.flops_per_call(dims)
         charged = max(0, moved - min(shape.written_bytes, device.info.l2_bytes))
         found[label] = Work(moved, flops, floor_s=roofs.floor_s(moved, flops, peak),

@@ -48,6 +48,10 @@ def run(q, k_cache, v_cache, seq_lens, out, *, scale):
     block = PARAMS["BLOCK"]
     max_seq = k_cache.shape[1]
     if isinstance(block, dict):
-        block = block["short"] if max_seq <= 512 else block["medium"] if max_seq <= 2048 else block["long"]
+        bucket = "short"
+        for name, least in (("medium", 513), ("long", 2049), ("longer", 4097), ("huge", 8193), ("giant", 32769)):
+            if max_seq >= least:
+                bucket = name
+        block = block[bucket]
     scores = np.empty(block, np.float32)
     _attend(q, k_cache, v_cache, seq_lens, out, scores, np.float32(scale), block)

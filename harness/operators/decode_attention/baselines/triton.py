@@ -1,9 +1,10 @@
-"""Decode attention, one program per sequence and query head: online softmax over blocks of BLOCK_N cache positions."""
+"""Decode attention, one program per sequence and cache head: online softmax over blocks of BLOCK_N cache positions, the
+query heads of the group together in one product."""
 
 import triton
 import triton.language as tl
 
-PARAMS = {"BLOCK_N": 64, "num_warps": 4, "num_stages": 2}
+PARAMS = {"BLOCK_N": 64, "UNROLL": 1, "CACHE_HINT": "", "num_warps": 4, "num_stages": 2, "maxnreg": 0}
 
 
 @triton.jit
@@ -15,54 +16,58 @@ def _attend(
     out,
     max_seq,
     kv_heads,
-    q_heads,
+    group,
     dim,
     scale,
     BLOCK_N: tl.constexpr,
+    BLOCK_G: tl.constexpr,
     BLOCK_D: tl.constexpr,
+    UNROLL: tl.constexpr,
+    CACHE_HINT: tl.constexpr,
 ):
     item = tl.program_id(0).to(tl.int64)
-    head = tl.program_id(1)
-    source = head // (q_heads // kv_heads)
+    source = tl.program_id(1)
     length = tl.load(seq_lens + item)
+    members = tl.arange(0, BLOCK_G)
     columns = tl.arange(0, BLOCK_D)
     inside = columns < dim
-    query = tl.load(q + (item * q_heads + head) * dim + columns, mask=inside, other=0.0).to(tl.float32)
-    top = tl.full([], float("-inf"), tl.float32)
-    total = tl.zeros([], tl.float32)
-    gathered = tl.zeros([BLOCK_D], tl.float32)
-    for start in range(0, length, BLOCK_N):
+    heads = (item * kv_heads + source) * group + members
+    own = (members < group)[:, None] & inside[None, :]
+    query = tl.load(q + heads[:, None] * dim + columns[None, :], mask=own, other=0.0)
+    top = tl.full([BLOCK_G], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK_G], tl.float32)
+    gathered = tl.zeros([BLOCK_G, BLOCK_D], tl.float32)
+    for start in tl.range(0, length, BLOCK_N, loop_unroll_factor=UNROLL):
         positions = start + tl.arange(0, BLOCK_N)
         valid = positions < length
-        rows = (item * max_seq + positions[:, None]) * kv_heads + source
-        cells = rows * dim + columns[None, :]
+        rows = (item * max_seq + positions) * kv_heads + source
+        cells = rows[:, None] * dim + columns[None, :]
         mask = valid[:, None] & inside[None, :]
-        keys = tl.load(k_cache + cells, mask=mask, other=0.0).to(tl.float32)
-        scores = tl.sum(keys * query[None, :], 1) * scale
-        scores = tl.where(valid, scores, float("-inf"))
-        highest = tl.maximum(top, tl.max(scores, 0))
-        shares = tl.exp(scores - highest)
+        keys = tl.load(k_cache + cells, mask=mask, other=0.0, eviction_policy=CACHE_HINT)
+        scores = tl.dot(query, tl.trans(keys), input_precision="ieee") * scale
+        scores = tl.where(valid[None, :], scores, float("-inf"))
+        highest = tl.maximum(top, tl.max(scores, 1))
+        shares = tl.exp(scores - highest[:, None])
         shrink = tl.exp(top - highest)
-        values = tl.load(v_cache + cells, mask=mask, other=0.0).to(tl.float32)
-        gathered = gathered * shrink + tl.sum(shares[:, None] * values, 0)
-        total = total * shrink + tl.sum(shares, 0)
+        values = tl.load(v_cache + cells, mask=mask, other=0.0, eviction_policy=CACHE_HINT)
+        gathered = gathered * shrink[:, None]
+        gathered = tl.dot(shares.to(values.dtype), values, gathered, input_precision="ieee")
+        total = total * shrink + tl.sum(shares, 1)
         top = highest
-    result = tl.where(length > 0, gathered / total, 0.0)
-    tl.store(out + (item * q_heads + head) * dim + columns, result, mask=inside)
+    result = tl.where(length > 0, gathered / total[:, None], 0.0)
+    tl.store(out + heads[:, None] * dim + columns[None, :], result, mask=own)
 
 
 def run(q, k_cache, v_cache, seq_lens, out, *, scale):
     batch, q_heads, dim = q.shape
     max_seq, kv_heads = k_cache.shape[1], k_cache.shape[2]
-    block, warps, stages = PARAMS["BLOCK_N"], PARAMS["num_warps"], PARAMS["num_stages"]
-    bucket = "short" if max_seq <= 512 else "medium" if max_seq <= 2048 else "long"
-    if isinstance(block, dict):
-        block = block[bucket]
-    if isinstance(warps, dict):
-        warps = warps[bucket]
-    if isinstance(stages, dict):
-        stages = stages[bucket]
-    _attend[(batch, q_heads)](
+    bucket = "short"
+    for name, least in (("medium", 513), ("long", 2049), ("longer", 4097), ("huge", 8193), ("giant", 32769)):
+        if max_seq >= least:
+            bucket = name
+    chosen = {key: value[bucket] if isinstance(value, dict) else value for key, value in PARAMS.items()}
+    group = q_heads // kv_heads
+    _attend[(batch, kv_heads)](
         q,
         k_cache,
         v_cache,
@@ -70,11 +75,15 @@ def run(q, k_cache, v_cache, seq_lens, out, *, scale):
         out,
         max_seq,
         kv_heads,
-        q_heads,
+        group,
         dim,
         scale,
-        BLOCK_N=block,
-        BLOCK_D=triton.next_power_of_2(dim),
-        num_warps=warps,
-        num_stages=stages,
+        BLOCK_N=chosen["BLOCK_N"],
+        BLOCK_G=max(16, triton.next_power_of_2(group)),
+        BLOCK_D=max(16, triton.next_power_of_2(dim)),
+        UNROLL=chosen["UNROLL"],
+        CACHE_HINT=chosen["CACHE_HINT"],
+        num_warps=chosen["num_warps"],
+        num_stages=chosen["num_stages"],
+        maxnreg=chosen["maxnreg"] or None,
     )
