@@ -10,13 +10,12 @@ from torch.nn.functional import rms_norm
 
 from harness.operators.base import Dims
 from harness.operators.exact import EXACT, odd_integers, roundings, with_square_sum
+from harness.operators.gains import gains, regimes_of_rows
 from harness.operators.implementation import Attributes, ExactProbe, Relation, Tensors
 from harness.operators.summation import serial_loss
-from harness.operators.values import mixed_rows, normal, quantise, signs, uniform
+from harness.operators.values import mixed_rows, quantise, signs
 
 PROBE_ROWS = 16
-SPECIAL = "special_weights"
-SPECIAL_VALUES = (torch.nan, torch.inf, -torch.inf)
 SPARE = 12
 """Columns that complete an exact sum."""
 
@@ -24,22 +23,10 @@ SPARE = 12
 def make_inputs(
     dims: Dims, regimes: tuple[str, ...], dtype: torch.dtype, generator: torch.Generator, attributes: Attributes
 ) -> Tensors:
-    """x [rows, cols] of the regimes, weight [cols] around 1 with both signs possible.
-
-    Where a regime is alone: weights of ``wide`` have both signs, magnitudes from 1e-5 to 1e5 (1e-2 to 1e2 in float16)
-    and some zeros of both signs, those of ``special_weights`` (x is normal) hold NaN and infinities."""
+    """x [rows, cols] of the regimes, weight [cols] of ``gains``."""
     rows, cols = dims["rows"], dims["cols"]
-    alone = regimes[0] if len(regimes) == 1 else None
-    values = mixed_rows(("normal",) if alone == SPECIAL else regimes, rows, cols, dtype, generator)
-    weight = 1.0 + 0.5 * normal((cols,), generator)
-    if alone == "wide":
-        reach = 2.0 if dtype is torch.float16 else 5.0
-        weight = signs((cols,), generator) * 10 ** uniform((cols,), generator, -reach, reach)
-        weight[torch.rand(cols, generator=generator) < 0.05] *= 0.0
-    elif alone == SPECIAL:
-        places = torch.randperm(cols, generator=generator)[: 4 * len(SPECIAL_VALUES)]
-        weight[places] = torch.tensor(SPECIAL_VALUES).repeat(4)[: len(places)]
-    return {"x": quantise(values, dtype), "weight": quantise(weight, dtype)}
+    values = mixed_rows(regimes_of_rows(regimes), rows, cols, dtype, generator)
+    return {"x": quantise(values, dtype), "weight": quantise(gains(regimes, cols, dtype, generator), dtype)}
 
 
 def reference(inputs: Tensors, attributes: Attributes) -> Tensors:
@@ -130,8 +117,8 @@ def exact_probes(dims: Dims, dtype: torch.dtype, generator: torch.Generator) -> 
     # Both factors are odd and at least 6 bits wide, so their product is never a tie itself; the spare columns, which
     # complete the sum, have weight 1 and need no rounding.
     bits = 12 if dtype is torch.float32 else 8
-    gains = odd_integers((cols - SPARE,), dtype, generator, bits) / 2.0 ** (bits - 1)
-    weight = torch.cat([gains, torch.ones(SPARE, dtype=torch.float64)])
+    factors = odd_integers((cols - SPARE,), dtype, generator, bits) / 2.0 ** (bits - 1)
+    weight = torch.cat([factors, torch.ones(SPARE, dtype=torch.float64)])
     order = torch.randperm(cols, generator=generator)
     x, weight = (torch.stack(found) / 2.0**power)[:, order], weight[order]
     inputs = {"x": x.to(dtype), "weight": weight.to(dtype)}

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from harness.domain.vocabulary import Backend
 from harness.operators.base import (
     Argument,
     Attribute,
-    Buckets,
     Dims,
     OperatorSpec,
     ShapePoint,
-    Span,
-    TileDemand,
     Tolerance,
-    Tunable,
     Workload,
 )
 from harness.operators.rms_norm.cases import CASES, INTERPRET_CASES, WRONG_KERNELS
-
-BOTH = (Backend.TRITON, Backend.NUMBA)
+from harness.operators.rows import BUCKETS, DOMAIN, row_tile, row_tunables
 
 
 def _bytes(dims: Dims, itemsize: int) -> int:
@@ -32,20 +26,6 @@ def _bytes(dims: Dims, itemsize: int) -> int:
 def _flops(dims: Dims) -> int:
     """Square and add, then two multiplications per element."""
     return 4 * dims["rows"] * dims["cols"]
-
-
-def _tile(params: Mapping[str, object], dims: Dims, itemsize: int) -> TileDemand:
-    """One program holds BLOCK columns: at least one fp32 copy of them is live across the reduction."""
-    block, warps = int(params.get("BLOCK", 1024)), int(params.get("num_warps", 4))  # type: ignore[call-overload]
-    per_thread = -(-block // (32 * warps))
-    shared = 4 * warps
-    return TileDemand(
-        shared_bytes=shared,
-        registers_per_thread=per_thread + 16,
-        text=f"{block} columns over {32 * warps} threads are {per_thread} fp32 values a thread, all live across the "
-        f"reduction, plus at least 16 registers for addresses and masks; the reduction across {warps} warps takes "
-        f"{warps} x 4 = {shared} bytes of shared memory",
-    )
 
 
 SPEC = OperatorSpec(
@@ -112,21 +92,15 @@ SPEC = OperatorSpec(
             "accumulator overflows or is far outside.",
         ),
     },
-    tunables=(
-        Tunable("BLOCK", (Backend.TRITON,), 256, 32768, power_of_two=True, note="columns per loop step"),
-        Tunable("num_warps", (Backend.TRITON,), 1, 32, power_of_two=True, note="warps per program"),
-        Tunable("num_stages", (Backend.TRITON,), 1, 8, note="software pipelining depth"),
-        Tunable("BLOCK", (Backend.NUMBA,), 1, 32768, power_of_two=True, note="independent partial sums per row"),
-    ),
-    buckets=Buckets("cols", (("short", 1024), ("medium", 4096), ("long", None))),
+    tunables=row_tunables("independent partial sums per row"),
+    buckets=BUCKETS,
     bytes_per_call=_bytes,
     flops_per_call=_flops,
     reduction_length=lambda dims: dims["cols"],
-    tile=_tile,
+    tile=row_tile,
     wrong_kernels=WRONG_KERNELS,
     implementation="harness.operators.rms_norm.implementation",
     folder=Path(__file__).parent,
     row_factor=True,
-    # Up to the last power of two that a vocabulary needs, and more rows than a grid's second axis can count.
-    domain={"cols": Span(1, 131072), "rows": Span(1, 70000)},
+    domain=DOMAIN,
 )
