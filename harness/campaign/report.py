@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from html import escape
 
+from harness.campaign.predicted import predicted_html, stated_predictions
 from harness.domain.summary import VerdictSummary
 from harness.domain.verdict import Ratio, Verdict
 from harness.domain.vocabulary import Comparison, Role
@@ -34,6 +35,7 @@ def report(state: CampaignState, final: Verdict | None, label: str) -> str:
         f"<p><strong>{escape(headline(state, final))}</strong></p>",
         f"<p class='muted'>{escape(state.cause)}</p>",
         "<h2>Speed-up over the baseline</h2>", _plot(state), "<h2>Log</h2>", _table(state),
+        *predicted_html(stated_predictions(state)),
         "<h2>Final kernel against the baseline</h2>", f"<pre>{escape(_diff(state))}</pre></html>",
     ])
 

@@ -6,6 +6,7 @@ import sys
 import time
 
 from harness.campaign.local import Step
+from harness.campaign.predicted import SEARCH
 from harness.campaign.report import baseline_ratio, text_of
 from harness.domain.vocabulary import Stage
 from harness.engine.actions import AskAgent, Evaluate, EvaluateBaseline
@@ -71,13 +72,16 @@ def _step_line(step: Step) -> str:
 
 def print_log(state: CampaignState) -> None:
     """The experiment log as a table."""
-    rows = [("round", "direction", "change", "tier", "outcome", "over incumbent", "over baseline", "conclusion")]
+    rows = [("round", "direction", "change", "tier", "outcome", "predicted", "over incumbent", "over baseline",
+             "conclusion")]
+    predicts = state.goal.agent.kind != SEARCH
     records = {record.number: record for record in state.rounds}
     for entry in log_entries(state):
         against = baseline_ratio(records[entry.round], state)
         rows.append((
             str(entry.round), entry.direction, _short(entry.change_summary), str(entry.step_tier or "-"),
-            str(entry.outcome), text_of(entry.performance_change) if entry.performance_change else "not timed",
+            str(entry.outcome), "-" if entry.expected_gain is None or not predicts else f"{1 + entry.expected_gain:.3f}x",
+            text_of(entry.performance_change) if entry.performance_change else "not timed",
             f"{against.ratio:.3f}x" if against else "not timed",
             str(entry.conclusion) + (" (do not repeat)" if entry.do_not_repeat else ""),
         ))

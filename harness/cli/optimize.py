@@ -14,10 +14,12 @@ from harness.agents.registry import make_agent
 from harness.campaign.folder import CampaignFolder
 from harness.campaign.goal_options import Options, goal_of
 from harness.campaign.local import Evaluator, Step, measure_final, run_campaign
+from harness.campaign.predicted import predicted_lines, stated_predictions
 from harness.campaign.report import headline, report
 from harness.campaign.start import start_state
 from harness.cli.campaign_text import CampaignBar, print_log
 from harness.domain.codec import to_document
+from harness.domain.prediction import calibration
 from harness.domain.request import EvaluationRequest
 from harness.domain.samples import Samples
 from harness.domain.verdict import Verdict
@@ -124,6 +126,8 @@ def document_of(state: CampaignState, final: Verdict | None, label: str, seconds
         "baseline": {"digest": state.baseline.digest,
                      "verdict": to_document(state.baseline_verdict) if state.baseline_verdict else None},
         "log": [to_document(entry) for entry in log_entries(state)],
+        "predictions": [to_document(row) for row in stated_predictions(state)],
+        "calibration": to_document(calibration(stated_predictions(state))),
         "final": {"round": state.incumbent.round, "kernel": state.incumbent.kernel.digest,
                   "source": state.incumbent.kernel.source, "against_baseline": to_document(ratio) if ratio else None,
                   "verdict": to_document(final) if final is not None else None},
@@ -139,6 +143,8 @@ def _hardware_facts(state: CampaignState) -> dict[str, object]:
 def _print(state: CampaignState, final: Verdict | None, seconds: float, out: Path | None) -> None:
     print_log(state)
     print()
+    for line in predicted_lines(stated_predictions(state)):
+        print(line)
     print(headline(state, final))
     if state.goal.backend is Backend.TRITON and (state.baseline_verdict is None or not state.baseline_verdict.timed):
         where = f"are in {out / 'requests'}" if out else "are written with --out"

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from harness.agents.protocol import AgentContext
 from harness.domain.proposal import Hypothesis
 from harness.domain.vocabulary import Direction, Tier
+
+Basis = Literal["bytes", "flops", "occupancy", "latency"]
+"""What a hypothesis reckons in: memory traffic, arithmetic, work that is resident at once, or waiting."""
+
+BASIS_OF: dict[Direction, Basis] = {
+    Direction.TILING: "occupancy", Direction.VECTORISATION: "latency", Direction.OCCUPANCY: "occupancy",
+    Direction.PIPELINING: "latency", Direction.SPLIT_REDUCTION: "occupancy", Direction.FUSION: "bytes",
+    Direction.LAYOUT: "bytes", Direction.PRECISION: "flops", Direction.ALGORITHM: "flops", Direction.LAUNCH: "latency",
+}
+"""The basis of a strategy that names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +27,9 @@ class Move:
 
     ``reach`` is the share of the profile's headroom the strategy expects to win, ``most`` the largest gain its own
     reasoning supports (both fractions): the prediction is the smaller of ``reach * headroom`` and ``most``.
-    ``transform`` returns the new source, or ``None`` where the strategy does not apply to the incumbent.
+    ``model`` reckons that largest gain from the shapes and the profile where a number would not do (see
+    ``arithmetic``). ``transform`` returns the new source, or ``None`` where the strategy does not apply to the
+    incumbent. ``basis`` says what the hypothesis reckons in.
     """
 
     key: str
@@ -30,16 +43,24 @@ class Move:
     transform: Callable[[AgentContext], str | None]
     evidence: str = "profile.roof_share"
     duplicate_of: int | None = None
+    basis: Basis | None = None
+    model: Callable[[AgentContext], float] | None = None
+
+    @property
+    def about(self) -> Basis:
+        """What the hypothesis reckons in."""
+        return self.basis or BASIS_OF[self.direction]
 
     def expected_gain(self, context: AgentContext) -> float:
         """The predicted gain over the incumbent; where nothing was timed the strategy's own cap halved."""
         headroom = context.profile.headroom
-        guess = self.most / 2 if headroom is None else min(self.most, self.reach * headroom)
+        most = self.most if self.model is None else self.model(context)
+        guess = most / 2 if headroom is None else min(most, self.reach * headroom)
         return round(guess, 3)
 
     def hypothesis(self, context: AgentContext) -> Hypothesis:
-        """The strategy as a ranked idea, with the profile's sentence as its ground."""
-        text = f"{self.text} Ground: {context.profile.text}."
+        """The strategy as a ranked idea: what its prediction reckons in, and the profile's sentence as its ground."""
+        text = f"{self.text} Reckoned in {self.about}. Ground: {context.profile.text}."
         return Hypothesis(self.key, self.direction, self.function, text, self.evidence, self.expected_gain(context))
 
     @property
