@@ -78,9 +78,10 @@ def print_log(state: CampaignState) -> None:
     records = {record.number: record for record in state.rounds}
     for entry in log_entries(state):
         against = baseline_ratio(records[entry.round], state)
+        gain = entry.expected_gain if predicts else None
         rows.append((
             str(entry.round), entry.direction, _short(entry.change_summary), str(entry.step_tier or "-"),
-            str(entry.outcome), "-" if entry.expected_gain is None or not predicts else f"{1 + entry.expected_gain:.3f}x",
+            str(entry.outcome), "-" if gain is None else f"{1 + gain:.3f}x",
             text_of(entry.performance_change) if entry.performance_change else "not timed",
             f"{against.ratio:.3f}x" if against else "not timed",
             str(entry.conclusion) + (" (do not repeat)" if entry.do_not_repeat else ""),
