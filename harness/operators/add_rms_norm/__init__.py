@@ -1,0 +1,1 @@
+"""Operator add_rms_norm: declaration, implementation, baselines and wrong kernels."""
