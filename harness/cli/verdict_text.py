@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from harness.domain.verdict import CaseResult, Ratio, Reason, Verdict
+from harness.domain.plan import LaunchResources
+from harness.domain.profile import CounterProfile
+from harness.domain.verdict import CaseResult, Ratio, Reason, Resources, ShapeTiming, Verdict
 
 
 def print_verdict(verdict: Verdict) -> None:
@@ -23,11 +25,43 @@ def print_verdict(verdict: Verdict) -> None:
         share = worst.worst_ratio or 0.0
         out(f"  correctness {sum(c.passed for c in cases)}/{len(cases)}, worst {share:.2f} of the bound\n")
         _print_errors(worst)
-    for launch in verdict.resources.launches:
-        out(f"  {launch.function} grid {launch.grid}: {launch.registers} registers, {launch.spill_bytes} B spilled, "
-            f"{launch.shared_bytes} B shared\n")
+    print_resources(verdict.resources)
     _print_timing(verdict)
+    if verdict.profile is not None:
+        print_profile(verdict.profile)
     out(f"  isolation level {verdict.evaluator.isolation.level}, evaluator {verdict.evaluator.version}\n")
+
+
+def print_resources(resources: Resources) -> None:
+    """Registers, spills, shared memory and occupancy of every launch, and the memory that a call needs at most."""
+    out = sys.stdout.write
+    for launch in resources.launches:
+        out(f"  {launch.function} grid {launch.grid}: {launch.registers} registers, {launch.spill_bytes} B spilled, "
+            f"{launch.shared_bytes} B shared{_occupancy(launch)}\n")
+    if resources.launches and resources.peak_bytes is not None:
+        parts = ""
+        if resources.argument_bytes is not None:
+            scratch = resources.peak_bytes - resources.argument_bytes
+            parts = f": {_size(resources.argument_bytes)} of arguments, {_size(scratch)} of scratch"
+        out(f"  memory of the largest call {_size(resources.peak_bytes)}{parts}\n")
+
+
+def _occupancy(launch: LaunchResources) -> str:
+    if launch.occupancy is None:
+        return ""
+    limited = f", limited by {launch.limiter}" if launch.limiter and launch.occupancy < 1.0 else ""
+    return f", occupancy {launch.occupancy:.0%}{limited}"
+
+
+def print_profile(profile: CounterProfile) -> None:
+    """What the profiler found, shape by shape, or why there are no counters."""
+    source = profile.tool or profile.source
+    sys.stdout.write(f"  profile by {source}{f' ({profile.why})' if profile.why else ''}\n")
+    for shape in profile.shapes:
+        sys.stdout.write(f"    {shape.shape}: {shape.text}\n")
+        if len(shape.launches) > 1:
+            for launch in shape.launches:
+                sys.stdout.write(f"      {launch.function}: {launch.text}\n")
 
 
 def _print_errors(case: CaseResult) -> None:
@@ -51,10 +85,39 @@ def _print_timing(verdict: Verdict) -> None:
     for shape in timing.shapes:
         versus = ", ".join(f"{_ratio(r)} over {role}" for role, r in shape.versus.items())
         sys.stdout.write(f"  {shape.shape}: {shape.median_us:.1f} us [{shape.p10:.1f}, {shape.p90:.1f}]  {versus}\n")
+        sys.stdout.write("".join(f"    {line}\n" for line in figures_of(shape)))
     for role, ratio in timing.overall.items():
         sys.stdout.write(f"  overall {_ratio(ratio)} over {role}\n")
     sys.stdout.write(f"  {verdict.comparison} than the {verdict.compared_with}; A/A noise {timing.noise:.2%}, "
                      f"{timing.rounds} rounds, evidence {timing.evidence}\n")
+
+
+def figures_of(shape: ShapeTiming) -> list[str]:
+    """The other times and the rates of a shape, in a line each; what was not measured is left out."""
+    times = {"cold": shape.cold_us, "hot": shape.hot_us, "first call": shape.first_call_us,
+             "host included": shape.host_us}
+    said = [f"{name} {_time(us)}" for name, us in times.items() if us is not None]
+    rates = [f"{value:,.{digits}f} {unit}" for value, digits, unit in
+             ((shape.gbps, 1, "GB/s"), (shape.tflops, 2, "TFLOP/s")) if value is not None]
+    shares = [f"{share:.1%} of the measured {name} roof" for name, share in
+              (("copy", shape.copy_share), ("read", shape.read_share), ("matmul", shape.matmul_share))
+              if share is not None]
+    if not shares and shape.roof_share is not None:
+        shares = [f"{shape.roof_share:.0%} of the roof"]
+    elif shape.roof_share is not None:
+        shares.append(f"{shape.roof_share:.0%} of the one that binds")
+    return [", ".join(line) for line in (said, rates + shares) if line]
+
+
+def _time(us: float) -> str:
+    return f"{us:.1f} us" if us < 1e4 else f"{us / 1e3:,.0f} ms"
+
+
+def _size(count: int) -> str:
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} B"
 
 
 def _ratio(ratio: Ratio) -> str:

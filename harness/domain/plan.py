@@ -50,7 +50,8 @@ class LaunchPlan:
 
 @dataclass(frozen=True, slots=True)
 class LaunchResources:
-    """Resources of one recorded launch: registers per thread, bytes of shared memory and spills, threads per block."""
+    """Resources of one recorded launch: registers per thread, bytes of shared memory and spills, warps per program.
+    ``limiter`` is what keeps ``occupancy`` where it is: registers, shared memory, warps or blocks."""
 
     function: str
     grid: tuple[int, int, int]
@@ -62,6 +63,7 @@ class LaunchResources:
     shared_bytes: int | None
     occupancy: float | None = None
     binary: str | None = None  # digest of the compiled code
+    limiter: str | None = None  # None in older documents
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,8 @@ class EvaluationRequest:
 
     ``deadline_s`` bounds the whole evaluation in seconds. ``nonce`` is echoed in no verdict; it makes
     two requests for the same job distinguishable in logs. ``against`` may be empty (baseline run).
-    ``sanitize`` asks for the sanitizer tier, which a promotion on a GPU has anyway.
+    ``sanitize`` asks for the sanitizer tier, which a promotion on a GPU has anyway; ``profile`` for a profile of the
+    candidate once it was timed on a GPU.
     """
 
     job: str
@@ -64,4 +65,5 @@ class EvaluationRequest:
     required: Required = Required()
     deadline_s: float = 120.0
     sanitize: bool = False
+    profile: bool = False
     version: int = 1

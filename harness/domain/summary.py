@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from harness.domain.plan import LaunchResources
+from harness.domain.profile import CounterProfile
 from harness.domain.verdict import Ratio, Reason, TierReason, Verdict
 from harness.domain.vocabulary import Blame, Comparison, Outcome, Role, Stage, Tier, blame_of
 
@@ -52,6 +54,9 @@ class VerdictSummary:
     spill_bytes: int | None = None
     shared_bytes: int | None = None
     worst_ratio: float | None = None
+    occupancy: float | None = None
+    limiter: str | None = None  # of the launch with the least occupancy
+    counters: CounterProfile | None = None  # where the evaluation profiled it
 
     @property
     def passed(self) -> bool:
@@ -112,7 +117,15 @@ def summary_of(verdict: Verdict) -> VerdictSummary:
         spill_bytes=_largest(launch.spill_bytes for launch in launches),
         shared_bytes=_largest(launch.shared_bytes for launch in launches),
         worst_ratio=max(ratios) if ratios else None,
+        occupancy=verdict.resources.occupancy,
+        limiter=_limiter(launches),
+        counters=verdict.profile,
     )
+
+
+def _limiter(launches: Iterable[LaunchResources]) -> str | None:
+    known = [launch for launch in launches if launch.occupancy is not None]
+    return min(known, key=lambda launch: launch.occupancy or 0.0).limiter if known else None
 
 
 def _largest(values: Iterable[int | None]) -> int | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.domain.plan import LaunchResources
+from harness.domain.profile import CounterProfile
 from harness.domain.request import OperatorRef
 from harness.domain.vocabulary import (
     Backend,
@@ -114,12 +115,14 @@ class Correctness:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Device resources; bytes. ``launches`` is empty for numba."""
+    """Device resources; bytes. ``launches`` is empty for numba. ``peak_bytes`` is what a call needs in all:
+    ``argument_bytes`` and ``scratch_bytes``; ``occupancy`` the least of its launches."""
 
     launches: tuple[LaunchResources, ...] = ()
     scratch_bytes: int | None = None
     peak_bytes: int | None = None
     occupancy: float | None = None
+    argument_bytes: int | None = None  # None in older documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,8 @@ class ShapeTiming:
     """Measured times of one shape in microseconds, bandwidth in GB/s, ``cv`` and ``roof_share`` as fractions.
 
     ``host_us``: from a native call of ``run`` to the end of its last kernel, host code included; ``None`` where no
-    native run was made."""
+    native run was made. ``copy_share``, ``read_share`` and ``matmul_share``: the achieved rate as a share of the
+    measured roof of that name; ``roof_share`` is what the binding one leaves."""
 
     shape: str
     weight: float
@@ -153,6 +157,9 @@ class ShapeTiming:
     roof_share: float | None = None
     versus: dict[str, Ratio] = field(default_factory=dict)
     host_us: float | None = None
+    copy_share: float | None = None
+    read_share: float | None = None
+    matmul_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +236,7 @@ class Verdict:
     seed: str | None = None
     stages: dict[str, float] = field(default_factory=dict)
     samples: str | None = None
+    profile: CounterProfile | None = None  # where the request asked for one
     version: int = 1
 
     def __post_init__(self) -> None:

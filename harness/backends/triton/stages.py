@@ -118,9 +118,11 @@ def resources(run: Run) -> None:
     """
     target = find_target(run.target)
     launches = tuple(launch for compiled in run.compiled for launch in compiled.launches)
+    largest = max(run.plans, key=lambda recorded: sum(buffer.bytes for buffer in recorded.buffers), default=None)
     run.resources = Resources(
         launches=launches, scratch_bytes=max(map(planning.scratch_bytes, run.plans), default=0),
-        peak_bytes=max((sum(b.bytes for b in recorded.buffers) for recorded in run.plans), default=0),
+        peak_bytes=sum(buffer.bytes for buffer in largest.buffers) if largest else 0,
+        argument_bytes=planning.argument_bytes(largest) if largest else 0,
         occupancy=min((launch.occupancy for launch in launches if launch.occupancy is not None), default=None))
     impossible, forbidden = exceeded(launches, run.plans, run.request.goal.limits, target)
     if impossible:

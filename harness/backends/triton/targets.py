@@ -96,18 +96,36 @@ def find_target(name: str | None) -> Target:
     return TARGETS[name]
 
 
-def occupancy(target: Target, *, registers: int, warps: int, shared_bytes: int) -> float:
-    """Share of a multiprocessor's warp slots that resident blocks can fill, between 0 and 1.
+@dataclass(frozen=True, slots=True)
+class Residency:
+    """How many blocks a multiprocessor holds at once and what keeps it from holding more: ``registers``, ``shared
+    memory``, ``warps`` (their slots are full) or ``blocks`` (those are). ``occupancy`` is the share of warp slots
+    filled, between 0 and 1."""
 
-    ``registers`` per thread, ``shared_bytes`` of dynamic shared memory per block. The lowest of four
-    limits counts: warp slots, block slots, register file (allocated per warp in units), shared memory.
+    blocks: int
+    occupancy: float
+    limiter: str
+
+
+def residency(target: Target, *, registers: int, warps: int, shared_bytes: int) -> Residency:
+    """What resident blocks fill of a multiprocessor.
+
+    ``registers`` per thread, ``warps`` per block, ``shared_bytes`` of dynamic shared memory per block. The lowest of
+    four limits counts: warp slots, block slots, register file (allocated per warp in units), shared memory. Of equal
+    ones the first of these names it: with all warp slots full nothing else matters.
     """
     slots = target.threads_per_sm // target.warp
     per_warp = -(-registers * target.warp // target.register_unit) * target.register_unit
-    blocks = min(
-        slots // warps,
-        target.blocks_per_sm,
-        target.registers_per_sm // max(1, per_warp * warps),
-        target.shared_per_sm // (shared_bytes + target.shared_reserved),
-    )
-    return blocks * warps / slots
+    limits = {
+        "warps": slots // warps,
+        "registers": target.registers_per_sm // max(1, per_warp * warps),
+        "shared memory": target.shared_per_sm // (shared_bytes + target.shared_reserved),
+        "blocks": target.blocks_per_sm,
+    }
+    limiter = min(limits, key=limits.__getitem__)
+    return Residency(limits[limiter], limits[limiter] * warps / slots, limiter)
+
+
+def occupancy(target: Target, *, registers: int, warps: int, shared_bytes: int) -> float:
+    """Share of a multiprocessor's warp slots that resident blocks can fill; see ``residency``."""
+    return residency(target, registers=registers, warps=warps, shared_bytes=shared_bytes).occupancy

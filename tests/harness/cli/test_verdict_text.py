@@ -29,3 +29,19 @@ def test_an_older_verdict_without_bounds_is_printed_all_the_same(capsys: pytest.
     text = printed(document, capsys)
     assert "correctness 1/1, worst 0.31 of the bound" in text
     assert "bound there" not in text
+
+
+def test_a_verdict_of_a_device_shows_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(schema("verdict")["examples"][1], capsys)
+    assert "64 registers, 0 B spilled, 64 B shared, occupancy 50%, limited by registers" in text
+    assert "memory of the largest call 256.0 MiB: 256.0 MiB of arguments, 0 B of scratch" in text
+    assert "cold 68.4 us, hot 66.0 us, first call 426 ms" in text and "host included" not in text
+    assert ("3,924.7 GB/s, 4.90 TFLOP/s, 92.0% of the measured copy roof, 90.0% of the measured read roof, 0.7% of the "
+            "measured matmul roof, 90% of the one that binds") in text
+    assert "profile by Nsight Compute" in text and "8192x8192: Bound by memory" in text
+
+
+def test_a_profile_without_counters_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    document = copy.deepcopy(schema("verdict")["examples"][1])
+    document["profile"].update(source="launcher clock", tool=None, why="ncu is not installed here")
+    assert "profile by launcher clock (ncu is not installed here)" in printed(document, capsys)

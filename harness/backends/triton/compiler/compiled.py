@@ -6,7 +6,7 @@ import math
 import time
 
 from harness.backends.triton.compiler.process import CompilerProcess, KernelFacts, KernelSource
-from harness.backends.triton.targets import Target, occupancy
+from harness.backends.triton.targets import Target, residency
 from harness.domain.codec import to_document
 from harness.domain.digest import digest_bytes, digest_document
 from harness.domain.plan import CompiledPlan, LaunchPlan, LaunchResources
@@ -86,8 +86,8 @@ def _bytes_of(argument: dict) -> int:
 def _resources(plan: LaunchPlan, launch: dict, facts: KernelFacts, target: Target) -> LaunchResources:
     check_facts(plan, launch, facts)
     x, y, z = launch["grid"]
-    share = occupancy(target, registers=facts.registers, warps=facts.num_warps, shared_bytes=facts.shared_bytes)
+    held = residency(target, registers=facts.registers, warps=facts.num_warps, shared_bytes=facts.shared_bytes)
     return LaunchResources(
         function=launch["function"], grid=(x, y, z), num_warps=facts.num_warps, num_ctas=facts.num_ctas,
         registers=facts.registers, spill_bytes=facts.spill_bytes, stack_bytes=facts.stack_bytes,
-        shared_bytes=facts.shared_bytes, occupancy=round(share, 4), binary=facts.binary)
+        shared_bytes=facts.shared_bytes, occupancy=round(held.occupancy, 4), binary=facts.binary, limiter=held.limiter)
