@@ -1,0 +1,103 @@
+"""Whether a library computed what the operator asks for: rows of one timed call against float64, with our own bound."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from harness.evaluation.buffers import dtype_of
+from harness.evaluation.judge.compare import compare
+from harness.evaluation.judge.oracle import Expected, InvalidReference, expect, largest_error
+from harness.evaluation.judge.rows import row_dim, row_elements
+from harness.operators.implementation import Tensors
+from harness.peers.base import Peer
+from harness.peers.ring import Contents, rows_of
+
+BUDGET = 1 << 22
+"""Elements that the oracle looks at, about; a row that is larger is one row."""
+MOST_ROWS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Rows of what one call left, on the host, and the start that its slot's contents were drawn with."""
+
+    start: int
+    rows: range
+    outputs: Tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """``error``: largest absolute error against float64; ``worst_ratio``: the largest one as a share of the evaluator's
+    bound; ``right``: within it, one rounding to the library's own output dtype allowed; ``why`` not, in a sentence."""
+
+    error: float | None
+    worst_ratio: float | None
+    right: bool
+    why: str = ""
+
+
+def choose(contents: Contents, source: random.Random) -> range:
+    """A random block of rows that the oracle can afford; all of them where rows are not independent."""
+    dim = row_dim(contents.spec)
+    if dim is None:
+        return range(0)
+    rows = contents.point.dims[dim]
+    count = max(1, min(rows, MOST_ROWS, BUDGET // max(1, row_elements(contents.spec, contents.point.dims, dim))))
+    first = source.randrange(rows - count + 1)
+    return range(first, first + count)
+
+
+def keep(outputs: Tensors, rows: range, start: int) -> Kept:
+    """Copies of the ``rows`` on the host; an empty range means everything."""
+    part = {name: (values[rows.start:rows.stop] if rows else values).detach().cpu() for name, values in outputs.items()}
+    return Kept(start, rows, part)
+
+
+def check(kept: Kept, contents: Contents, table: torch.Tensor, peer: Peer | None) -> Checked:
+    """Hold what was kept against the oracle. ``table``: the factors, on the host."""
+    spec, dim = contents.spec, row_dim(contents.spec) if kept.rows else None
+    dims, inputs = rows_of(contents, kept.rows, dim, kept.start, table)
+    try:
+        answers = expect(spec, dims, inputs, contents.attributes, contents.dtype)
+    except InvalidReference as error:
+        return Checked(None, None, False, error.text)
+    free = peer.free if peer else ()
+    error, worst, words = 0.0, 0.0, []
+    for output in spec.outputs:
+        if output.name in free:
+            continue
+        got, answer = kept.outputs[output.name], replace(answers[output.name], allowance=None)
+        error = max(error, largest_error(got, answer.values) or 0.0)
+        worst = max(worst, _share(got, answer))
+        allowed = replace(answer, bound=answer.bound + _own_rounding(got, answer, output.dtype or contents.dtype))
+        found = compare(output.name, output.dims, got, torch.zeros(got.shape, dtype=torch.bool), allowed).finding
+        if found is not None:
+            words.append(found.text)
+    if peer is not None and peer.holds is not None and not peer.holds(inputs, kept.outputs):
+        words.append("What it left does not belong together.")
+    return Checked(error, worst, not words, " ".join(words))
+
+
+def _share(got: torch.Tensor, answer: Expected) -> float:
+    finite = torch.isfinite(got) & torch.isfinite(answer.values)
+    off = torch.where(finite, (got.double() - answer.values).abs() / answer.bound, 0.0)
+    return float(off.max()) if off.numel() else 0.0
+
+
+def _own_rounding(got: torch.Tensor, answer: Expected, declared: str) -> torch.Tensor | float:
+    """One rounding to the dtype that the library answers in, where that is narrower than the declared one."""
+    if not got.dtype.is_floating_point or torch.finfo(got.dtype).eps <= torch.finfo(dtype_of(declared)).eps:
+        return 0.0
+    return answer.values.abs().nan_to_num(0.0, 0.0, 0.0) * torch.finfo(got.dtype).eps / 2
+
+
+def document(checked: Checked) -> Mapping[str, Any]:
+    """``checked`` for the answer."""
+    return {"error": checked.error, "worst_ratio": checked.worst_ratio, "right": checked.right,
+            "why": checked.why[:400]}

@@ -1,0 +1,41 @@
+"""Peers of the matrix product with bias and GELU: cuBLAS with a separate GELU, or with cuBLASLt's epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from harness.peers.base import BOTH, EAGER, Absent, Function, Peer, Problem
+from harness.peers.compiled import called, compiled
+
+NAMES, OUT = ("a", "b", "bias"), ("out",)
+
+
+def matmul_bias_gelu(problem: Problem) -> Callable[..., Any]:
+    """``gelu(addmm(bias, a, b), approximate="tanh")``."""
+    import torch
+    from torch.nn.functional import gelu
+
+    return lambda a, b, bias: gelu(torch.addmm(bias, a, b), approximate="tanh")
+
+
+def _eager(problem: Problem) -> Function:
+    return called(matmul_bias_gelu(problem), NAMES, OUT)
+
+
+def _epilogue(problem: Problem) -> Function:
+    import torch
+
+    fused = getattr(torch, "_addmm_activation", None)
+    if fused is None:
+        raise Absent("This build of torch does not offer cuBLASLt's GELU epilogue (torch._addmm_activation).")
+    return called(lambda a, b, bias: fused(bias, a, b, use_gelu=True), NAMES, OUT)
+
+
+PEERS: dict[str, tuple[Peer, ...]] = {
+    "matmul_bias_gelu": (
+        Peer(EAGER, "torch", _eager, "addmm by cuBLAS, then GELU", BOTH),
+        Peer("cuBLASLt", "torch", _epilogue, "bias and GELU in the product's epilogue"),
+        compiled(matmul_bias_gelu, NAMES, OUT),
+    ),
+}
