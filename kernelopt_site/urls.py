@@ -13,6 +13,7 @@ PAGES = (
     ("", "apps.campaigns.urls"),
     ("", "apps.kernels.urls"),
     ("", "apps.reviews.urls"),
+    ("", "apps.imports.urls"),
     ("", "apps.leaderboards.urls"),
     ("", "apps.audit.urls"),
     ("api/v1/", "apps.campaigns.api_urls"),

@@ -82,10 +82,20 @@ def verdict_import(
         raise Invalid(f"The verdict is about {document.get('kernel')}, not {kernel.digest}.", key="kernel")
     columns = verdict_columns(document, samples)
     with transaction.atomic():
-        blob = blob_store(data=samples) if samples is not None else None
-        verdict = Verdict.objects.create(
-            kernel=kernel, team=team, purpose="round", workload=workload, document=document, samples=blob,
-            foreign=True, foreign_origin=origin, **columns,
-        )
+        verdict = foreign_store(kernel=kernel, team=team, document=document, columns=columns, samples=samples,
+                                workload=workload, purpose="round", origin=origin)
         audit_record(verb="verdict.imported", subject=verdict, actor=by, team=team, digest=kernel.digest, reason=origin)
     return verdict
+
+
+def foreign_store(
+    *, kernel: Kernel, team: Team | None, document: dict[str, Any], columns: dict[str, Any], samples: bytes | None,
+    workload: str, purpose: str, origin: str,
+) -> Verdict:
+    """Write a verdict made elsewhere, ``foreign`` for good. Called inside the transaction of an import, which has
+    computed ``columns``; without a team it belongs to an imported report and to no log."""
+    blob = blob_store(data=samples) if samples is not None else None
+    return Verdict.objects.create(
+        kernel=kernel, team=team, purpose=purpose, workload=workload, document=document, samples=blob, foreign=True,
+        foreign_origin=origin, **columns,
+    )

@@ -42,6 +42,7 @@ INSTALLED_APPS = [
     "apps.campaigns",
     "apps.reviews",
     "apps.leaderboards",
+    "apps.imports",
     "apps.bridge",
 ]
 

@@ -160,7 +160,7 @@ class Journey:
         page = f"/reviews/{self.request}/"
         for name in ("rosa", "ravi"):
             with self.record.step(f"{name} proves who it is") as step:
-                proved = self.people[name].submit("/accounts/confirm/", lambda form: bool(form.hidden), "form",
+                proved = self.people[name].submit("/accounts/confirm/", _confirms, "form",
                                                   [("password", self.password)])
                 step.text = f"answered {proved.status}"
                 if proved.status != 200 or "confirm" in proved.url:
@@ -263,6 +263,10 @@ def _goes_to(ending: str) -> Callable[[Any], bool]:
     return lambda form: form.action.endswith(ending)
 
 
+def _confirms(form: Any) -> bool:
+    return bool(form.hidden) and not form.action.endswith("/sign-out/")
+
+
 def _approves(form: Any) -> bool:
     return ("kind", "approve") in form.buttons
 
@@ -275,8 +279,10 @@ def _refused(answer: Answer, status: int) -> str:
     """
     if answer.status != status or "is recorded" in answer.words:
         raise Failed(f"it was answered with {answer.status}, not {status}: {answer.words[:SHOWN]}")
-    found = re.search(r"Not recorded\. (.{0,160})", answer.words)
-    return f"{status}: " + (found.group(1) if found else answer.words[:100])
+    main = re.search(r"<main.*?</main>", answer.text, re.S)
+    words = Answer(status, answer.url, main.group(0) if main else answer.text).words
+    found = re.search(r"Not recorded\.? (.{0,160})", words)
+    return f"{status}: " + (found.group(1) if found else words)[:160].partition(" What to do")[0]
 
 
 def _events(api: Api, campaign: int, kind: str) -> list[dict[str, Any]]:

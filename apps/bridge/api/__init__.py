@@ -32,11 +32,13 @@ from apps.bridge.api.engine import (
 )
 from apps.bridge.api.errors import BridgeError
 from apps.bridge.api.goals import GoalFacts, goal_check, goal_default
+from apps.bridge.api.reports import ReportFacts, report_check
 from apps.bridge.api.requests import request_check, verification_request
 from apps.bridge.api.sources import (
     TIERS,
     Finding,
     TierFacts,
+    canonical,
     classify,
     digest,
     digest_document,
@@ -56,11 +58,13 @@ __all__ = [
     "GoalFacts",
     "OperatorFacts",
     "Recomputed",
+    "ReportFacts",
     "RoundFacts",
     "TierFacts",
     "VerdictFacts",
     "WorkloadFacts",
     "baseline_source",
+    "canonical",
     "classify",
     "devices_here",
     "digest",
@@ -85,6 +89,7 @@ __all__ = [
     "rank",
     "read_source",
     "recompute",
+    "report_check",
     "request_check",
     "verdict_check",
     "verification_request",

@@ -50,6 +50,13 @@ def digest_document(document: Any) -> str:
     return address(document)
 
 
+def canonical(document: Any) -> bytes:
+    """A document as its canonical JSON: the bytes that digests of samples are taken of."""
+    from harness.domain.digest import canonical_json
+
+    return canonical_json(document)
+
+
 def read_source(data: bytes) -> str:
     """Bytes to text through the harness's door.
 

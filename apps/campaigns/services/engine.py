@@ -16,7 +16,7 @@ from apps.bridge import api
 from apps.campaigns.choices import CAMPAIGN_ACTIVE
 from apps.campaigns.models import Campaign, EngineResult
 from apps.campaigns.services.projection import project
-from apps.core.errors import ImpossibleTransition, LeaseLost
+from apps.core.errors import ImpossibleTransition, LeaseLost, Refused
 from apps.core.leases import NO_OWNER, this_process
 from apps.kernels.models import Verdict
 from apps.stream.services import Log, recording
@@ -47,8 +47,12 @@ def tell(
 
     Raises:
         LeaseLost: ``fence`` is not the present one.
+        Refused: the verdict was imported; a campaign goes by what was measured here.
         ImpossibleTransition: the engine says that this cannot follow; nothing was written.
     """
+    if verdict is not None and verdict.foreign:
+        raise Refused("This verdict was imported. A campaign goes by verdicts that were made here alone; order a fresh "
+                      "one on the same kernel.")
     campaign.refresh_from_db()
     if fence is not None and campaign.fence != fence:
         raise LeaseLost(f"Another engine took over {campaign}; what this one found out was not recorded.")

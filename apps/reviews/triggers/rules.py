@@ -38,7 +38,8 @@ APPEND_ONLY = (
     "kernels_promotion", "kernels_verdict", "kernels_kernel", "kernels_blob", "kernels_contribution",
     "kernels_quarantine", "reviews_decision", "reviews_veto", "reviews_vetolift", "audit_auditentry",
     "campaigns_engineresult", "campaigns_influence", "stream_event", "reviews_comment",
-    "campaigns_canaryreading", "campaigns_selftest",
+    "campaigns_canaryreading", "campaigns_selftest", "imports_importedreport", "imports_importedboard",
+    "imports_importedkernel",
 )
 UNDELETABLE = (
     "reviews_reviewrequest", "reviews_thread", "reviews_verification", "teams_rolegrant", "teams_membership",
@@ -51,6 +52,7 @@ SOON = "{soon}"
 """Stands for a second from now by the database's own clock; nothing is dated later than that."""
 
 _FORBIDDEN = "1 = 0"
+_WRITES: tuple[Event, ...] = ("INSERT", "UPDATE")
 
 # Who may decide on a request: an active person with a reviewer's role in its team, held now and since before it opened.
 _ENTITLED = """EXISTS (
@@ -200,6 +202,20 @@ _LIFTER = """EXISTS (SELECT 1 FROM reviews_veto v JOIN teams_user u ON u.id = NE
             WHERE n.team_id = v.team_id AND a.id = v.by_id AND a.is_active = TRUE AND o.role = 'reviewer'
               AND o.revoked_at IS NULL)))))"""
 
+def _made_here(column: str) -> str:
+    """A row leans on no verdict, or on one that was made here."""
+    return f"""NEW.{column} IS NULL OR EXISTS (SELECT 1 FROM kernels_verdict v
+        WHERE v.id = NEW.{column} AND v."foreign" = FALSE)"""
+
+
+_MADE_HERE = (
+    ("campaign", "campaigns_campaign", "incumbent_verdict_id", "The incumbent of a campaign"),
+    ("round", "campaigns_round", "verdict_id", "A round"),
+    ("request", "reviews_reviewrequest", "verify_verdict_id", "A review request"),
+    ("quarantine", "kernels_quarantine", "verdict_id", "A quarantine"),
+)
+"""What leans on a verdict (beside promotions and the opening of requests, which say so themselves)."""
+
 RULES: tuple[Rule, ...] = (
     *(Rule(f"gate_{table}_no_update", table, "UPDATE", _FORBIDDEN, f"Rows of {table} are never changed.")
       for table in APPEND_ONLY),
@@ -224,6 +240,15 @@ RULES: tuple[Rule, ...] = (
         SELECT 1 FROM campaigns_job j WHERE j.id = NEW.job_key AND j.state = 'leased' AND j.kernel_id = NEW.kernel_id
           AND j.purpose = NEW.purpose AND j.team_id IS NOT DISTINCT FROM NEW.team_id)""",
          "A verdict is recorded only for a job that a worker holds; anything else is an import and marked foreign."),
+    *(Rule(f"gate_{name}_made_here_{event.lower()}", table, event, _made_here(column),
+           f"{what} rests on a verdict that was made here, never on an imported one.")
+      for name, table, column, what in _MADE_HERE for event in _WRITES),
+    *(Rule(f"gate_job_answer_{event.lower()}", "campaigns_job", event, """NEW.verdict_id IS NULL OR EXISTS (
+        SELECT 1 FROM kernels_verdict v WHERE v.id = NEW.verdict_id AND v.job_key = NEW.id)""",
+           "A job is answered by the verdict that was recorded under its own key.") for event in _WRITES),
+    Rule("gate_importedkernel_foreign", "imports_importedkernel", "INSERT", """NEW.verdict_id IS NULL OR EXISTS (
+        SELECT 1 FROM kernels_verdict v WHERE v.id = NEW.verdict_id AND v."foreign" = TRUE AND v.team_id IS NULL
+          AND v.kernel_id = NEW.kernel_id)""", "An imported board shows foreign verdicts of no team alone."),
     Rule("gate_request_opened", "reviews_reviewrequest", "INSERT", f"""NEW.state = 'open' AND NEW.verify_job_id IS NULL
         AND NEW.verify_verdict_id IS NULL AND NEW.raised_tier = '' AND NEW.opened_at <= {SOON}
         AND EXISTS (SELECT 1 FROM kernels_slot s JOIN teams_team t ON t.id = s.team_id

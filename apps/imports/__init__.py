@@ -1,0 +1,1 @@
+"""Results measured elsewhere: shown on boards of their own, plainly marked, and no evidence for anything here."""

@@ -1,0 +1,1 @@
+"""Screens of the imports app: documents to rows, pure."""
