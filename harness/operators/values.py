@@ -124,6 +124,7 @@ def _alternating(rows: int, cols: int, generator: torch.Generator) -> torch.Tens
 REGIMES: dict[str, Callable[[int, int, torch.dtype, torch.Generator], torch.Tensor]] = {
     "normal": lambda r, c, d, g: normal((r, c), g),
     "offset": lambda r, c, d, g: normal((r, c), g) + 100.0,
+    "far_offset": lambda r, c, d, g: normal((r, c), g) + 1e4,
     "negative_offset": lambda r, c, d, g: normal((r, c), g) * 4.0 - 1e4,
     "negative": lambda r, c, d, g: -normal((r, c), g).abs() - 0.1,
     "tiny": lambda r, c, d, g: normal((r, c), g) * TINY[d],

@@ -102,7 +102,7 @@ def relations(inputs: Tensors, attributes: Attributes, generator: torch.Generato
     same, half = dict(attributes), x.dtype is torch.float16  # a scaled result may leave the normal range there
     power = int(torch.randint(1, 4, (), generator=generator)) * (1 if half or torch.rand((), generator=generator) < 0.5
                                                                  else -1)
-    # Multiples of 1/8 in [-4, 4) stay exact when a whole number up to 11 is added, in every dtype, and so do their sums.
+    # Multiples of 1/8 in [-4, 4) stay exact when a whole number up to 11 is added, in every dtype; so do their sums.
     left, right = ((torch.randint(-32, 32, tuple(x.shape), generator=generator) / 8.0).to(x.dtype) for _ in range(2))
     shift = float(torch.randint(4, 12, (), generator=generator))
     return [
@@ -129,8 +129,8 @@ def exact_probes(dims: Dims, dtype: torch.dtype, generator: torch.Generator) -> 
     rows, cols = dims["rows"], dims["cols"]
     # Within the exponents here the sum of two half-precision numbers is exact in float32: one rounding is left.
     x = quantise(normal((rows, cols), generator), dtype)
-    residual = quantise(normal((rows, cols), generator) * 2.0 ** -torch.randint(0, 7, (rows, cols), generator=generator),
-                        dtype)
+    smaller = 2.0 ** -torch.randint(0, 7, (rows, cols), generator=generator)
+    residual = quantise(normal((rows, cols), generator) * smaller, dtype)
     weight = quantise(1.0 + 0.5 * normal((cols,), generator), dtype)
     total = (x.float() + residual.float()).to(dtype)
     sums = ExactProbe("sums rounded once", {"x": x, "residual": residual, "weight": weight}, {"eps": 1e-5},

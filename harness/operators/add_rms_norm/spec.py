@@ -52,8 +52,8 @@ SPEC = OperatorSpec(
     version="1",
     title="Add and RMSNorm",
     formula="residual_out = x + residual; out = residual_out * rsqrt(mean(residual_out^2) + eps) * weight",
-    semantics="Row-wise over the last dimension. residual_out is x + residual rounded once to x's dtype; out is rounded "
-    "once and may come from the rounded sum or from the unrounded one. Sums accumulate in float32. A NaN in x "
+    semantics="Row-wise over the last dimension. residual_out is x + residual rounded once to x's dtype; out is "
+    "rounded once and may come from the rounded sum or from the unrounded one. Sums accumulate in float32. A NaN in x "
     "or residual makes its row of out NaN and no other, and its own place of residual_out. A NaN or an infinity in "
     "weight makes its column of out so. +inf in x or residual, and sums beyond the dtype's range, are outside the "
     "domain. Zeros of either sign are equal.",

@@ -1,0 +1,1 @@
+"""Operator layer_norm: declaration, implementation, baselines and wrong kernels."""
