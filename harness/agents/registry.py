@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from harness.agents.protocol import Agent
 from harness.domain.errors import UsageError
 from harness.domain.goal import AgentChoice
+
+if TYPE_CHECKING:
+    from harness.agents.autotune.agent import Planner
 
 LABELS = {
     "playbook": "Playbook (scripted, no LLM)",
@@ -14,8 +19,8 @@ LABELS = {
 """How pages name the kinds of agents."""
 
 
-def make_agent(choice: AgentChoice) -> Agent:
-    """The agent that a goal chose.
+def make_agent(choice: AgentChoice, planner: Planner | None = None) -> Agent:
+    """The agent that a goal chose. ``planner`` lets a search rule kernels out that do not compile or fit the device.
 
     Raises:
         UsageError: the kind needs something that this installation does not have.
@@ -25,9 +30,9 @@ def make_agent(choice: AgentChoice) -> Agent:
 
         return Playbook()
     if choice.kind == "autotune":
-        from harness.agents.autotune import Autotune
+        from harness.agents.autotune.agent import Autotune
 
-        return Autotune(choice.strategy)
+        return Autotune(choice.strategy, planner)
     raise UsageError(
         "The openai agent is not part of this installation: it needs an OpenAI-compatible endpoint in the server's "
         "settings (name, URL, key variable, model) and the agent that talks to it. Choose --agent playbook or "

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from harness.agents.autotune import values_of
+from harness.agents.autotune.space import values_of
 from harness.agents.playbook import edit
 from harness.agents.registry import make_agent
 from harness.campaign.local import run_campaign
