@@ -1,0 +1,1 @@
+"""Operator rope: declaration, implementation, baselines and wrong kernels."""

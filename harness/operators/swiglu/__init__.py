@@ -1,0 +1,1 @@
+"""Operator swiglu: declaration, implementation, baselines and wrong kernels."""

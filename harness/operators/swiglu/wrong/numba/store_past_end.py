@@ -1,0 +1,29 @@
+"""Wrong on purpose: one element past the end of the output is written."""
+
+import numba
+import numpy as np
+
+PARAMS = {"BLOCK": 64}
+
+
+@numba.njit
+def _swiglu(gate, up, out, kept, block):
+    rows, cols = gate.shape
+    for row in range(rows):
+        for start in range(0, cols, block):
+            width = min(block, cols - start)
+            for lane in range(width):
+                kept[lane] = np.float32(1.0) / (np.float32(1.0) + np.exp(-gate[row, start + lane]))
+            last = np.int64(row == rows - 1 and start + width == cols)
+            for lane in range(width + last):
+                source = min(start + lane, cols - 1)
+                out[row, start + lane] = gate[row, source] * kept[min(lane, width - 1)] * up[row, source]
+
+
+def run(gate, up, out):
+    block = PARAMS["BLOCK"]
+    if isinstance(block, dict):
+        rows = gate.shape[0]
+        block = block["decode"] if rows <= 128 else block["chunk"] if rows <= 4096 else block["prefill"]
+    kept = np.empty(block, np.float32)
+    _swiglu(gate, up, out, kept, block)
