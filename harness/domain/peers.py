@@ -28,8 +28,8 @@ class Row:
     ``n`` samples in ``round_us`` rounds (the median of each); ``cv`` is the robust coefficient of variation within a
     round. ``error`` is the largest absolute error against float64 on one block of rows of a timed call, ``worst_ratio``
     the largest error as a share of the evaluator's bound, ``right`` whether it lies within it (one rounding to the
-    library's own output dtype allowed). ``graph``: captured in a CUDA graph; otherwise called from the host, whose
-    launch cost is then part of the figure. ``detail`` says how the library was asked, ``absent`` why there is no figure.
+    library's own output dtype allowed). ``graph``: captured in a CUDA graph; false: called from the host, whose launch
+    cost may then be part of the figure. ``detail`` says how the library was asked, ``absent`` why there is no figure.
     """
 
     operator: str

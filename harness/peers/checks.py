@@ -55,8 +55,8 @@ def choose(contents: Contents, source: random.Random) -> range:
 
 def keep(outputs: Tensors, rows: range, start: int) -> Kept:
     """Copies of the ``rows`` on the host; an empty range means everything."""
-    part = {name: (values[rows.start:rows.stop] if rows else values).detach().cpu() for name, values in outputs.items()}
-    return Kept(start, rows, part)
+    return Kept(start, rows, {name: (values[rows.start:rows.stop] if rows else values).detach().to("cpu", copy=True)
+                              for name, values in outputs.items()})
 
 
 def check(kept: Kept, contents: Contents, table: torch.Tensor, peer: Peer | None) -> Checked:
@@ -65,10 +65,11 @@ def check(kept: Kept, contents: Contents, table: torch.Tensor, peer: Peer | None
     dims, inputs = rows_of(contents, kept.rows, dim, kept.start, table)
     try:
         answers = expect(spec, dims, inputs, contents.attributes, contents.dtype)
-    except InvalidReference as error:
-        return Checked(None, None, False, error.text)
+    except InvalidReference as invalid:
+        return Checked(None, None, False, invalid.text)
     free = peer.free if peer else ()
-    error, worst, words = 0.0, 0.0, []
+    error, worst = 0.0, 0.0
+    words: list[str] = []
     for output in spec.outputs:
         if output.name in free:
             continue

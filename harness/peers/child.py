@@ -12,7 +12,7 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -27,7 +27,7 @@ from harness.peers.checks import Kept, check, choose, document, keep
 from harness.peers.places import Cpu, Gpu, Place
 from harness.peers.registry import CLEAN, here, peers_of
 from harness.peers.ring import Contents, Ring, contents_of
-from harness.peers.sides import Maker, control_side, peer_side, round_of, warm
+from harness.peers.sides import Maker, SideFailed, control_side, peer_side, round_of, warm
 
 MOST_SPACER = 64 << 20
 Told = Callable[[str], None]
@@ -48,8 +48,8 @@ class Libraries:
     """One operator's libraries on one device."""
 
     def __init__(self, request: dict[str, Any], told: Told) -> None:
-        """``request``: operator, backend, workload, shapes, ``peers`` to try (names) and ``control`` (text or null); for
-        a CPU its ``cores``, ``cache_bytes`` and ``memory_bytes``."""
+        """``request``: operator, backend, workload, ``peers`` to try (names) and ``control`` (its name and source, or
+        null); for a CPU its ``cores``, ``cache_bytes`` and ``memory_bytes``."""
         self.spec: OperatorSpec = registry.get(request["operator"])
         self.backend, self.workload = Backend(request["backend"]), str(request["workload"])
         self._wanted, self._control = request["peers"], request["control"]
@@ -71,8 +71,8 @@ class Libraries:
         torch.set_num_threads(len(cores))
         return Cpu(int(request["cache_bytes"]), int(request["memory_bytes"]))
 
-    def prepare(self, label: str) -> dict[str, Any]:
-        """Contents and working sides of a shape; which libraries are absent, and why."""
+    def prepare(self, label: str, skip: Collection[str] = ()) -> dict[str, Any]:
+        """Contents and working sides of a shape, but those to ``skip``; which libraries are absent, and why."""
         began = time.monotonic()
         point = next(p for p in self.spec.workloads[self.workload].shapes[self.backend] if p.label == label)
         contents = contents_of(self.spec, point, self.backend, self.workload, self._seed, self._random,
@@ -87,6 +87,8 @@ class Libraries:
         problem = Problem(point.dims, attributes, slot, self.place.device)
         absent: dict[str, str] = {}
         for name, make in self._makers(problem, contents.dtype).items():
+            if name in skip:
+                continue
             self._told(name)
             try:
                 maker = make()
@@ -118,8 +120,20 @@ class Libraries:
         return found
 
     def round(self, label: str, pairs: int) -> dict[str, Any]:
-        """One round with fresh buffers; the microseconds of every side."""
+        """One round with fresh buffers; the microseconds of every side. A side that fails is dropped, and the round
+        begins anew without it."""
         shape = self._shapes[label]
+        dropped: dict[str, str] = {}
+        while True:
+            try:
+                return {"us": self._round(shape, pairs), "dropped": dropped}
+            except SideFailed as failed:
+                dropped[failed.name] = failed.text
+                shape.makers = [maker for maker in shape.makers if maker.name != failed.name]
+                shape.kept.pop(failed.name, None)
+            self.place.rest()
+
+    def _round(self, shape: Shape, pairs: int) -> dict[str, list[float]]:
         slots = shape.contents.slots(self.place.cache_bytes, self.place.memory_bytes, shape.batch,
                                      self.place.most_slots)
         spacer = self._random.randrange(MOST_SPACER) // 512 * 512
@@ -129,10 +143,11 @@ class Libraries:
         def kept(side: str, start: int, outputs: dict[str, torch.Tensor]) -> None:
             shape.kept[side] = keep(outputs, rows, start)
 
-        us = round_of(shape.makers, ring, self.place, shape.batch, pairs, self._random, shape.contents.starts.draw, kept)
+        us = round_of(shape.makers, ring, self.place, shape.batch, pairs, self._random, shape.contents.starts.draw,
+                      kept)
         del ring
         self.place.rest()
-        return {"us": us, "slots": slots}
+        return us
 
     def check(self, label: str) -> dict[str, Any]:
         """Hold what every side left in its last round against float64."""
@@ -146,7 +161,7 @@ def answer(libraries: Libraries, request: dict[str, Any]) -> dict[str, Any]:
     """The answer to one request after the first."""
     operation = request["op"]
     if operation == "prepare":
-        return libraries.prepare(request["shape"])
+        return libraries.prepare(request["shape"], request["skip"])
     if operation == "round":
         return libraries.round(request["shape"], int(request["pairs"]))
     if operation == "check":

@@ -22,5 +22,5 @@ def liger(module: str, name: str) -> Any:
         raise Absent(f"{PACKAGE} is not installed here (pip install {PACKAGE}, a pure Python package).") from None
     try:
         return getattr(import_module(f"liger_kernel.ops.{module}"), name)
-    except Exception as error:  # noqa: BLE001 - whatever its import raises, the library is not to be had
+    except Exception as error:
         raise Absent(f"{PACKAGE} does not offer {module}.{name} here: {type(error).__name__}: {error}"[:300]) from error

@@ -1,4 +1,4 @@
-"""The other side of the libraries' process: start it, ask it, end it, and say whose fault an early end was. No torch."""
+"""The other side of the libraries' process: start it, ask it, end it, say whose fault an early end was. No torch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LibraryProcess:
             InfrastructureError: torch or the device does not start there.
         """
         self._told, self._trying = told, ""
-        self._log = tempfile.TemporaryFile("w+b")
+        self._log = tempfile.TemporaryFile("w+b")  # noqa: SIM115 - closed with the process
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(var_folder() / "inductor"))
         self._process = subprocess.Popen(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +41,14 @@ class Maker:
     def in_place(self) -> bool:
         """Whether it overwrites its inputs."""
         return self.peer is not None and self.peer.in_place
+
+
+class SideFailed(Exception):
+    """A side raised in a timed round."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(text)
+        self.name, self.text = name, text
 
 
 class Placed:
@@ -98,16 +107,26 @@ def round_of(makers: Sequence[Maker], ring: Ring, place: Place, batch: int, pair
         starts = [draw() for _ in window]
         stale = True
         for side in source.sample(placed, len(placed)):
-            prepared = side.ready(window)
-            prepared.spoil()
-            if stale or side.maker.in_place:
-                ring.renew(window, starts)
-            side.take(window)
-            us[side.maker.name].append(prepared.sample() / len(window))
-            if kept is not None and sweep == looked:
-                kept(side.maker.name, starts[-1], prepared.last())
+            with _named(side.maker.name):
+                prepared = side.ready(window)
+                prepared.spoil()
+                if stale or side.maker.in_place:
+                    ring.renew(window, starts)
+                side.take(window)
+                us[side.maker.name].append(prepared.sample() / len(window))
+                if kept is not None and sweep == looked:
+                    kept(side.maker.name, starts[-1], prepared.last())
             stale = side.maker.in_place
     return us
+
+
+@contextlib.contextmanager
+def _named(name: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise SideFailed(name, " ".join(f"It fails in a timed round: {type(error).__name__}: {error}".split())[:400]) \
+            from error
 
 
 def windows_of(slots: int, batch: int, source: random.Random) -> list[tuple[int, ...]]:

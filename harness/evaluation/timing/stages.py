@@ -12,6 +12,7 @@ from harness.backends.numba.stages import compile_request, smallest_case
 from harness.domain.samples import Samples
 from harness.domain.verdict import Reason, Timing
 from harness.domain.vocabulary import Backend, Comparison, Evidence, Outcome, Role, Stage
+from harness.evaluation import library
 from harness.evaluation.judge.seeds import draw_seed
 from harness.evaluation.run import Refused, Run
 from harness.evaluation.timing import figures
@@ -121,6 +122,7 @@ def recheck(run: Run) -> None:
     refuse_limits(run, timing, samples, where="this machine", quiet=not record.noisy and _quiet())
     run.timing, run.samples = timing, samples
     run.suspicious += figures.suspicious(timing, work, record)
+    library.hold_against(run, timing)
     run.clocks["load"] = telemetry.load_average()
     run.clocks["speed"] = round(min((speed for shape in samples.shapes for speed in shape.speed), default=1.0), 3)
     _conclude(run, compared, samples, record)

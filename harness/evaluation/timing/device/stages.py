@@ -10,6 +10,7 @@ from harness.backends.triton.device.stages import NATIVE
 from harness.backends.triton.launcher.client import DeviceFault
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Comparison, Evidence, Outcome, Role, Stage
+from harness.evaluation import library
 from harness.evaluation.judge.oracle import InvalidReference
 from harness.evaluation.ports import CandidateFault
 from harness.evaluation.run import Refused, Run
@@ -109,7 +110,8 @@ def recheck(run: Run) -> None:
         holding.release()
     run.progress(Stage.RECHECK, ROUNDS, ROUNDS, "verifying timed outputs")
     run.clocks["verified_samples"] = _verified(run, session, LEAST_VERIFIED)
-    close_bench(run)
+    if not run.request.profile:  # the profile repeats these plans on these contents
+        close_bench(run)
     samples = session.samples(line_up.roles, line_up.control)
     compared = compare(samples, str(role)) if role else None
     evidence, doubts = assess({label: {side: log.us(side) for side in kernels} for label, log in session.logs.items()},
@@ -121,6 +123,7 @@ def recheck(run: Run) -> None:
     refuse_limits(run, timing, samples, session)
     run.timing, run.samples = with_host(timing, run.clocks.get(NATIVE)), samples
     run.suspicious += figures.suspicious(timing, work, Record())
+    library.hold_against(run, timing)
     run.comparison = compared.comparison if compared else Comparison.NONE
     run.regressions = compared.regressions if compared else ()
     if run.opponent(Role.BASELINE) is not None:
