@@ -18,8 +18,9 @@ def _rope(x, cos, sin, out, count, seq, heads, half, BLOCK: tl.constexpr, HALF: 
     left = tl.load(x + place, mask=mask, other=0.0).to(tl.float32)
     right = tl.load(x + place + half, mask=mask, other=0.0).to(tl.float32)
     narrow = x.dtype.element_ty
-    tl.store(out + place, (left * c).to(narrow) - (right * s).to(narrow), mask=mask)
-    tl.store(out + place + half, (right * c).to(narrow) + (left * s).to(narrow), mask=mask)
+    turned = (left * s).to(narrow).to(tl.float32)
+    tl.store(out + place, (left * c).to(narrow).to(tl.float32) - (right * s).to(narrow).to(tl.float32), mask=mask)
+    tl.store(out + place + half, (right * c).to(narrow).to(tl.float32) + turned, mask=mask)
 
 
 def run(q, k, cos, sin, q_out, k_out):

@@ -15,7 +15,8 @@ def _swiglu(gate, up, out, kept, block):
             for lane in range(width):
                 kept[lane] = np.float32(1.0) / (np.float32(1.0) + np.exp(-gate[row, start + lane]))
             for lane in range(width):
-                value = gate[row, start + lane] if gate[row, start + lane] == gate[row, start + lane] else np.float32(0.0)
+                value = gate[row, start + lane]
+                value = value if value == value else np.float32(0.0)
                 factor = kept[lane] if kept[lane] == kept[lane] else np.float32(0.0)
                 out[row, start + lane] = value * factor * up[row, start + lane]
 

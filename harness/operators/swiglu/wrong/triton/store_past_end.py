@@ -15,7 +15,8 @@ def _swiglu(gate, up, out, cols, BLOCK: tl.constexpr):
         mask = offsets < cols
         gates = tl.load(gate + first + offsets, mask=mask, other=0.0).to(tl.float32)
         ups = tl.load(up + first + offsets, mask=mask, other=0.0).to(tl.float32)
-        tl.store(out + first + offsets, gates / (1.0 + tl.exp(-gates)) * ups, mask=offsets < tl.cdiv(cols, BLOCK) * BLOCK)
+        whole = offsets < tl.cdiv(cols, BLOCK) * BLOCK
+        tl.store(out + first + offsets, gates / (1.0 + tl.exp(-gates)) * ups, mask=whole)
 
 
 def run(gate, up, out):
