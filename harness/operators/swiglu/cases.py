@@ -6,7 +6,6 @@ from harness.domain.vocabulary import Backend
 from harness.operators.base import WrongKernel
 from harness.operators.rows import row_case
 
-
 CASES = (
     row_case("rows=3 cols=1021", 3, 1021, "normal", "prime length: the tail after the last full block", smoke=True),
     row_case("rows=1 cols=1", 1, 1, "normal", "the smallest problem"),
@@ -14,7 +13,7 @@ CASES = (
     row_case("rows=1 cols=4099", 1, 4099, "normal", "one row, prime length above a power of two"),
     row_case("rows=4 cols=127", 4, 127, "negative", "one below a power of two, all negative"),
     row_case("rows=129 cols=33", 129, 33, "normal", "many short odd rows"),
-    row_case("negative offset", 4, 700, "negative_offset", "gates near -1e4: the sigmoid is 0, its exponential infinite"),
+    row_case("negative offset", 4, 700, "negative_offset", "gates near -1e4: a sigmoid of 0, an infinite exponential"),
     row_case("offset", 4, 3000, "offset", "gates near 100: the sigmoid is 1, its exponential huge or 0"),
     row_case("tails", 6, 2049, "tails", "gates from -120 to 120: everything a float32 exponential can do"),
     row_case("huge gates", 4, 1024, "huge", "gates far beyond the range of any exponential, tiny ups"),
@@ -46,7 +45,7 @@ INTERPRET_CASES = (
     row_case("float32", 3, 777, "tails", "the tight bound of float32, from one end of the exponential to the other",
           dtype="float32"),
     row_case("float16", 3, 1300, "tails", "subnormal results of float16", dtype="float16"),
-    row_case("negative offset", 2, 700, "negative_offset", "gates near -1e4: the sigmoid is 0, its exponential infinite"),
+    row_case("negative offset", 2, 700, "negative_offset", "gates near -1e4: a sigmoid of 0, an infinite exponential"),
     row_case("offset", 2, 1500, "offset", "gates near 100: the sigmoid is 1, its exponential huge or 0"),
     row_case("huge gates", 2, 1024, "huge", "gates far beyond the range of any exponential, tiny ups"),
     row_case("large ups", 2, 517, "large_ups", "gate * up overflows where the result does not"),

@@ -105,7 +105,7 @@ def exact_probes(dims: Dims, dtype: torch.dtype, generator: torch.Generator) -> 
     one, other = (odd_integers(shape, dtype, generator, bits) / 2.0 ** (bits - 1) for _ in range(2))
     up = other * signs(shape, generator)
     sign = signs(shape, generator).double()
-    # In float16 gates of a sigmoid of 1/2 are subnormal: even ones, whose half is one as well, and ups to make up for it.
+    # In float16 gates with a sigmoid of 1/2 are subnormal: even ones, whose half is one as well, and ups are large.
     half = dtype is torch.float16
     flat = sign * torch.randint(1, 8, shape, generator=generator) * 2.0**-23 if half else sign * one * FLAT
     wide = up * 2.0**14 if half else up

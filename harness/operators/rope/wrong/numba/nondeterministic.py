@@ -19,7 +19,8 @@ def _rope(x, cos, sin, out, block):
                     for head in range(start, min(start + block, heads)):
                         left = x[item, place, head, col]
                         right = x[item, place, head, half + col]
-                        out[item, place, head, col] = (left * c - right * s) * (1.0 + np.float32(1e-7) * np.float32(np.random.random()))
+                        noise = np.float32(1.0 + 1e-7 * np.random.random())
+                        out[item, place, head, col] = (left * c - right * s) * noise
                         out[item, place, head, half + col] = right * c + left * s
 
 
