@@ -40,6 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--require-faster", action="store_true", help="exit 0 only where the comparison is 'faster'")
     parser.add_argument("--sanitize", action="store_true",
                         help="also run the smallest case under compute-sanitizer (on a GPU; promotions always do)")
+    parser.add_argument("--profile", action="store_true",
+                        help="also profile the kernel once it was timed on a GPU (Nsight Compute, where permitted)")
     parser.add_argument("--deadline", type=float, default=120.0, metavar="SECONDS")
     parser.add_argument("--request", type=Path, help="a request document instead of the options above")
     parser.add_argument("--response", type=Path, help="where the verdict document goes")
@@ -148,13 +150,15 @@ def _request_of(arguments: argparse.Namespace) -> EvaluationRequest:
         incumbent = read_kernel(arguments.incumbent)
         against.insert(0, Opponent(Role.INCUMBENT, digest_source(incumbent), incumbent))
     hardware = _hardware(arguments.hardware, backend)
+    if arguments.profile:
+        _ensure_profiled(hardware)
     goal = Goal(operator=spec.name, backend=backend, hardware=hardware, workload=arguments.workload)
     return EvaluationRequest(
         job=uuid.uuid4().hex, nonce=os.urandom(8).hex(), purpose=Purpose.PROBE,
         operator=OperatorRef(spec.name, spec.version), backend=backend, hardware=hardware,
         workload=arguments.workload, goal=goal, candidate=SourceRef(digest_source(source), source),
         against=tuple(against), grant=Tier(arguments.grant), required=Required(isolation=0),
-        deadline_s=arguments.deadline, sanitize=arguments.sanitize,
+        deadline_s=arguments.deadline, sanitize=arguments.sanitize, profile=arguments.profile,
     )
 
 
@@ -170,6 +174,15 @@ def _hardware(asked: str | None, backend: Backend) -> str:
     if backend is Backend.TRITON and asked != "interpreter":
         digest(asked)  # raises UsageError with the names known
     return asked
+
+
+def _ensure_profiled(hardware: str) -> None:
+    """Raises ``UsageError`` where no GPU of this host would be profiled."""
+    from harness.hardware.gpu import present
+
+    if not present(hardware):
+        raise UsageError(f"--profile needs a GPU that judges the kernel here; '{hardware}' is none. Leave it out, or "
+                         "run this on a host with that GPU.")
 
 
 def _known_gpu(here: str | None) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness.domain.goal import Goal
 from harness.domain.request import EvaluationRequest, OperatorRef, Opponent, Required, SourceRef
-from harness.domain.vocabulary import Purpose, Role, Tier
+from harness.domain.vocabulary import Backend, Purpose, Role, Tier
 from harness.engine.actions import Evaluate, EvaluateBaseline
 from harness.engine.state import CampaignState
 
@@ -23,8 +25,8 @@ def required_of(goal: Goal) -> Required:
 def request_of(state: CampaignState, action: EvaluateBaseline | Evaluate, *, job: str, nonce: str,
                deadline_s: float = DEADLINE_S) -> EvaluationRequest:
     """The request document of an ``EvaluateBaseline`` or ``Evaluate`` action."""
-    if isinstance(action, EvaluateBaseline):
-        return _request(state, action.kernel, (), Tier.HEAVY, Purpose.ROUND, job, nonce, deadline_s)
+    if isinstance(action, EvaluateBaseline):  # the diagnosis of round 1 starts from its profile
+        return _profiled(_request(state, action.kernel, (), Tier.HEAVY, Purpose.ROUND, job, nonce, deadline_s))
     return _request(state, action.candidate, action.against, action.grant, Purpose.ROUND, job, nonce, deadline_s)
 
 
@@ -34,7 +36,14 @@ def final_request(state: CampaignState, *, job: str, nonce: str, champion: Sourc
     against = [Opponent(Role.BASELINE, state.baseline.digest, state.baseline.source)]
     if champion is not None:
         against.append(Opponent(Role.CHAMPION, champion.digest, champion.source))
-    return _request(state, state.incumbent.kernel, tuple(against), Tier.HEAVY, Purpose.PROBE, job, nonce, deadline_s)
+    request = _request(state, state.incumbent.kernel, tuple(against), Tier.HEAVY, Purpose.PROBE, job, nonce, deadline_s)
+    return _profiled(request)
+
+
+def _profiled(request: EvaluationRequest) -> EvaluationRequest:
+    """With a profile where a GPU may judge it: of the kernels that a campaign begins and ends with, not of every
+    round's."""
+    return replace(request, profile=request.backend is Backend.TRITON)
 
 
 def _request(state: CampaignState, candidate: SourceRef, against: tuple[Opponent, ...], grant: Tier, purpose: Purpose,

@@ -50,6 +50,7 @@ BY_PLACE: dict[Place, dict[Stage, str]] = {
         Stage.PROBES: "harness.backends.triton.device.stages:probes",
         Stage.BENCHMARK: "harness.evaluation.timing.device.stages:benchmark",
         Stage.RECHECK: "harness.evaluation.timing.device.stages:recheck",
+        Stage.PROFILE: "harness.evaluation.profile.stage:profile",
     },
 }
 
@@ -135,10 +136,10 @@ def _close(run: Run) -> None:
 def _stages(run: Run, clocks: dict[str, float], until: Stage | None) -> Refused | None:
     table = COMMON | BY_PLACE[run.place]
     for stage in Stage:
-        if stage not in table:
+        if stage not in table or (stage is Stage.PROFILE and not run.request.profile):
             continue
         run.stage = stage
-        if run.remaining_s <= 0:
+        if run.remaining_s <= 0 and stage is not Stage.PROFILE:  # which decides nothing and is not charged
             return _too_late(run)
         if stage is Stage.BENCHMARK:
             run.settle()

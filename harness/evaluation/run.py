@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from harness.domain.plan import CompiledPlan, LaunchPlan
+from harness.domain.profile import CounterProfile
 from harness.domain.request import EvaluationRequest
 from harness.domain.samples import Samples
 from harness.domain.verdict import Correctness, Reason, Resources, TierResult, Timing
@@ -67,6 +68,7 @@ class Run:
     compiled: list[CompiledPlan] = field(default_factory=list)
     timing: Timing | None = None
     samples: Samples | None = None
+    profile: CounterProfile | None = None
     comparison: Comparison = Comparison.NONE
     regressions: tuple[str, ...] = ()
     suspicious: list[str] = field(default_factory=list)

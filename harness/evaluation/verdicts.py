@@ -48,6 +48,7 @@ def verdict_of(run: Run, refused: Refused | None, clocks: dict[str, float], samp
         seed=None if run.seed is None else f"{run.seed:032x}",
         stages=clocks,
         samples=samples,
+        profile=run.profile if timed else None,
     )
 
 

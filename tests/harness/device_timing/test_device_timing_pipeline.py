@@ -11,9 +11,11 @@ from harness.backends.triton.launcher import process
 from harness.domain.codec import check_schema, to_document
 from harness.domain.digest import canonical_json, digest_bytes, digest_source
 from harness.domain.goal import Goal
+from harness.domain.profile import ProfileSource
 from harness.domain.request import EvaluationRequest, OperatorRef, Opponent, SourceRef
-from harness.domain.vocabulary import Backend, Comparison, Evidence, Outcome, Purpose, Role
+from harness.domain.vocabulary import Backend, Comparison, Evidence, Outcome, Purpose, Role, Stage
 from harness.evaluation import pipeline
+from harness.evaluation.profile import tool
 from harness.evaluation.timing.comparison import compare
 from harness.hardware import gpu
 from harness.operators import registry
@@ -59,6 +61,7 @@ def test_a_faster_kernel_gets_a_whole_verdict(tmp_path, monkeypatch):
     workload = replace(SPEC.workloads["llm"], shapes={Backend.TRITON: POINTS})
     spec = replace(SPEC, workloads={"llm": workload})
     monkeypatch.setattr(registry, "get", lambda name: spec)
+    monkeypatch.setattr(tool, "find", lambda: None)
     monkeypatch.setattr(gpu, "present", lambda name: name == "nvidia-h200")
     device = Whole(Model({"2": 80.0, "4": 100.0}))
     monkeypatch.setattr(process, "open_device", lambda index=0, *, sanitizer=None: device)
@@ -69,7 +72,7 @@ def test_a_faster_kernel_gets_a_whole_verdict(tmp_path, monkeypatch):
         operator=OperatorRef(SPEC.name, SPEC.version), backend=Backend.TRITON, hardware="nvidia-h200", workload="llm",
         goal=Goal(operator=SPEC.name, backend=Backend.TRITON, hardware="nvidia-h200", workload="llm"),
         candidate=SourceRef(digest_source(source), source),
-        against=(Opponent(Role.BASELINE, digest_source(BASELINE), BASELINE),),
+        against=(Opponent(Role.BASELINE, digest_source(BASELINE), BASELINE),), profile=True,
     )
     found = pipeline.evaluate_fully(request)
     verdict = found.verdict
@@ -80,6 +83,9 @@ def test_a_faster_kernel_gets_a_whole_verdict(tmp_path, monkeypatch):
     assert (verdict.comparison, verdict.compared_with) == (Comparison.FASTER, "baseline")
     assert verdict.timing.evidence is Evidence.BOUNDED and verdict.timing.overall["baseline"].ratio > 1.2
     assert verdict.environment.class_.startswith("nvidia-h200/driver-")
-    assert {"benchmark", "recheck"} <= set(verdict.environment.clocks["device_held_by_stage_s"])
+    assert verdict.stage is Stage.PROFILE and verdict.profile.source is ProfileSource.CLOCK
+    assert "not installed" in verdict.profile.why
+    assert [one.shape for one in verdict.profile.shapes] == ["40x384", "9x1000"]
+    assert {"benchmark", "recheck", "profile"} <= set(verdict.environment.clocks["device_held_by_stage_s"])
     assert verdict.samples == "blob:" + digest_bytes(canonical_json(to_document(found.samples)))
     assert compare(found.samples, "baseline").overall == verdict.timing.overall["baseline"]

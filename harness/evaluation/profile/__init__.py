@@ -1,0 +1,1 @@
+"""Profiles of candidates: hardware counters where they may be read, the launcher's clock otherwise."""
