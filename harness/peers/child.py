@@ -69,7 +69,7 @@ class Libraries:
         cores = request["cores"]
         os.sched_setaffinity(0, cores)
         torch.set_num_threads(len(cores))
-        return Cpu(int(request["cache_bytes"]), int(request["memory_bytes"]))
+        return Cpu(int(request["cache_bytes"]), int(request["memory_bytes"]), cores)
 
     def prepare(self, label: str, skip: Collection[str] = ()) -> dict[str, Any]:
         """Contents and working sides of a shape, but those to ``skip``; which libraries are absent, and why."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
 
+from harness.evaluation.sandbox import tree
 from harness.evaluation.timing.device.shape import BATCH_US, MOST_BATCH, MOST_SLOTS
 from harness.evaluation.timing.session import TARGET_BATCH_S
 
@@ -163,8 +165,8 @@ class Cpu:
 
     device, most_slots = "cpu", CPU_SLOTS
 
-    def __init__(self, cache_bytes: int, memory_bytes: int) -> None:
-        self.cache_bytes, self.memory_bytes = cache_bytes, memory_bytes
+    def __init__(self, cache_bytes: int, memory_bytes: int, cores: Sequence[int] = ()) -> None:
+        self.cache_bytes, self.memory_bytes, self.cores = cache_bytes, memory_bytes, set(cores)
 
     def batch(self, us: float) -> int:
         """As for our own kernels: about 5 ms."""
@@ -176,17 +178,17 @@ class Cpu:
 
     def prepare(self, calls: Calls, *, graph: bool, shared: Any) -> Prepared:
         """See ``Place``; there are no graphs."""
-        return OnHost(calls)
+        return OnHost(calls, self.cores)
 
     def rest(self) -> None:
         """Nothing is kept."""
 
 
 class OnHost:
-    """Calls by the wall clock."""
+    """Calls by the wall clock, ahead of ordinary work on ``cores``, as timed kernels of ours are."""
 
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
+    def __init__(self, calls: Calls, cores: set[int]) -> None:
+        self._calls, self._cores = calls, cores
         self._left: Outputs = {}
 
     def spoil(self) -> None:
@@ -196,10 +198,15 @@ class OnHost:
     def sample(self) -> float:
         """See ``Prepared``."""
         left: Outputs = {}
-        began = time.perf_counter()
-        for call in self._calls:
-            left = call()
-        us = (time.perf_counter() - began) * 1e6
+        if self._cores:
+            tree.pin(os.getpid(), self._cores)
+        try:
+            began = time.perf_counter()
+            for call in self._calls:
+                left = call()
+            us = (time.perf_counter() - began) * 1e6
+        finally:
+            tree.ordinary(0)
         self._left = left
         return us
 

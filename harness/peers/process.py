@@ -19,6 +19,9 @@ from harness.domain.errors import InfrastructureError
 from harness.hardware.roofs import var_folder
 
 ROOT = Path(__file__).resolve().parents[2]
+ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
+"""glibc keeps freed memory: otherwise every output of a library's call on a CPU costs page faults, which a kernel that
+fills given memory does not pay."""
 START_S = 120.0
 """The longest that starting torch and the device may take, seconds."""
 
@@ -42,7 +45,7 @@ class LibraryProcess:
         """
         self._told, self._trying = told, ""
         self._log = tempfile.TemporaryFile("w+b")  # noqa: SIM115 - closed with the process
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **ALLOCATOR}
         environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(var_folder() / "inductor"))
         self._process = subprocess.Popen(
             [sys.executable, "-B", "-m", "harness.peers.child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
