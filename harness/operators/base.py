@@ -33,12 +33,15 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A keyword argument of ``run`` with the values that cases draw from."""
+    """A keyword argument of ``run`` with the values that cases draw from.
+
+    ``dim``: the dimension whose size it is, where outputs have one that no input shows (``k`` of a top-k)."""
 
     name: str
     kind: Literal["float", "int"]
     values: tuple[float, ...]
     default: float
+    dim: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,23 +125,31 @@ class Case:
 @dataclass(frozen=True, slots=True)
 class Span:
     """The sizes that one dimension may have, ``low`` to ``high``, both included. ``times``: the dimension that it is a
-    multiple of; ``low`` and ``high`` are then of the factor (query heads: 1 to 16 for each cache head)."""
+    multiple of; ``low`` and ``high`` are then of the factor (query heads: 1 to 16 for each cache head). ``within``: the
+    dimension that it is never larger than (a top-k of at most the columns)."""
 
     low: int
     high: int
     times: str | None = None
+    within: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """The bound of one dtype: |y - y64| <= max(factor * honest error, ulps * unit round-off * scale + sqrt(K) term),
-    capped at ``cap`` relative (R4). ``reason`` is shown to reviewers."""
+    capped at ``cap`` relative (R4). ``reason`` is shown to reviewers. A ``cap`` of 0 demands the very value: nothing is
+    computed, only chosen. Integer outputs must be right whatever the tolerance."""
 
     dtype: str
     factor: float
     ulps: float
     cap: float
     reason: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether no error at all is allowed."""
+        return self.cap == 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +226,12 @@ class OperatorSpec:
         if self.attributes:
             names += ["*", *(attribute.name for attribute in self.attributes)]
         return f"run({', '.join(names)})"
+
+    def attributes_for(self, dims: Dims, given: Mapping[str, float]) -> dict[str, float]:
+        """``given`` completed by the declared defaults; an attribute that is the size of a dimension follows ``dims``.
+        """
+        sizes = {one.name: dims[one.dim] for one in self.attributes if one.dim is not None and one.dim in dims}
+        return {one.name: one.default for one in self.attributes} | dict(given) | sizes
 
     def baseline(self, backend: Backend) -> str:
         """Source of the shipped baseline kernel (R12): reasonable, not deeply tuned."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from harness.domain.errors import HarnessError
 from harness.domain.vocabulary import Backend
-from harness.operators.base import OperatorSpec
+from harness.operators.base import Dims, OperatorSpec, ShapePoint
 
 CASES_AT_LEAST = 12
 WRONG_AT_LEAST = 6
@@ -97,7 +97,19 @@ def _domain(spec: OperatorSpec) -> Iterator[str]:
             yield f"the domain of {dim} is empty"
         if span.times is not None and span.times not in known:
             yield f"{dim} is a multiple of {span.times}, which the domain does not name before it"
+        if span.within is not None and span.within not in known:
+            yield f"{dim} is within {span.within}, which the domain does not name before it"
         known.add(dim)
+    sized = [(one.name, one.dim) for one in spec.attributes if one.dim is not None]
+    points = [point for workload in spec.workloads.values() for shapes in workload.shapes.values() for point in shapes]
+    for name, dim in sized:
+        yield from (f"{name} of {place!r} is not its size of {dim}"
+                    for place, dims, given in _places(spec, points) if given.get(name) != dims.get(dim))
+
+
+def _places(spec: OperatorSpec, points: list[ShapePoint]) -> Iterator[tuple[str, Dims, Mapping[str, float]]]:
+    yield from ((case.name, case.dims, case.attributes) for case in (*spec.cases, *spec.interpret_cases))
+    yield from ((point.label, point.dims, point.attributes) for point in points)
 
 
 def _tuning(spec: OperatorSpec) -> Iterator[str]:

@@ -16,6 +16,8 @@ exist for every row, such that what is left is within the bound without the sqrt
     |y - y64 (1 + f)| <= max(factor * e_row, ulps * u + (ln(K) + 4 c) * u32) * s + step
 
 ln(K) is for kernels that take the sum's logarithm into the exponent, where it is rounded element by element.
+
+Where values are only chosen (``Tolerance.exact``), and for integers always, nothing is allowed: the bound is 0.
 """
 
 from __future__ import annotations
@@ -96,6 +98,9 @@ def allowance_of(
     """The allowance of one output: float64 ``reference``, what an ``honest`` implementation computed, ``scale`` and
     ``conditioning`` broadcastable to them, reduction ``length``, a goal's own ``relative``
     tolerance, and whether each row has one factor of its own (``row_factor``)."""
+    if tolerance.exact or not honest.dtype.is_floating_point:
+        nothing = torch.zeros((), dtype=torch.float64)
+        return Allowance(scale=nothing, honest=nothing, rounding=nothing, cap=0.0, step=0.0, reason=tolerance.reason)
     step = STEP[honest.dtype]
     scale = torch.where(torch.isfinite(scale), scale, 0.0)
     unit = torch.finfo(honest.dtype).eps / 2

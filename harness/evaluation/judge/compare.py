@@ -52,7 +52,7 @@ def compare(
         return Compared(None, None, finding)
     finite = torch.isfinite(answer.values) & torch.isfinite(got)
     error = torch.where(finite, (got.double() - answer.values).abs(), 0.0)
-    ratio = error / answer.bound
+    ratio = torch.where(error > 0.0, error / answer.bound, 0.0)  # endless where nothing is allowed
     worst = float(ratio.max())
     largest = largest_error(got, answer.values)
     index = unravel(int(ratio.argmax()), got.shape)
@@ -62,13 +62,14 @@ def compare(
     if worst <= 1.0:
         return Compared(worst, largest, _apart(name, axes, got, answer, lengths), allowed)
     where = pattern_of(ratio > 1.0, axes, lengths)
-    value, right, bound = (float(tensor[index]) for tensor in (got, answer.values, answer.bound))
+    value, right, bound = (float(tensor[index]) for tensor in (got, answer.values, answer.bound.expand_as(ratio)))
+    room = f"{bound:.3g} is allowed ({worst:.3g} times the bound)" if bound > 0.0 else "it must be that very value"
     text = (
         f"Output '{name}' is wrong in {where.words}. Worst at {list(index)}: got {value:.7g}, expected {right:.7g}, "
-        f"off by {abs(value - right):.3g} where {bound:.3g} is allowed ({worst:.3g} times the bound)."
+        f"off by {abs(value - right):.3g} where {room}."
     )
     found = Finding(Outcome.INCORRECT_NUMERIC, where.code, text, index, value, right, bound)
-    return Compared(worst, largest, found, allowed)
+    return Compared(worst if bound > 0.0 else None, largest, found, allowed)
 
 
 def _apart(
@@ -145,6 +146,8 @@ def _classes(
 def _at_the_edge(got: torch.Tensor, answer: Expected) -> torch.Tensor:
     """Where a finite answer lies so close to the end of the dtype's range that its bound reaches over it: both the
     largest finite values and infinity of that sign are right then."""
+    if not got.is_floating_point():
+        return torch.zeros(got.shape, dtype=torch.bool)
     largest = torch.finfo(got.dtype).max
     reaches = torch.isfinite(answer.values) & (answer.values.abs() + answer.bound > largest)
     near = torch.isfinite(got) | (torch.sign(got.double()) == torch.sign(answer.values))

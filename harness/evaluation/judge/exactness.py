@@ -40,7 +40,8 @@ def exact_problems(run: Run, session: Session) -> Iterator[Trial]:
         draw = draw_for(run, "exact", dtype)
         for probe in load_implementation(run.spec).exact_probes(dims, dtype_of(dtype), draw):
             name = f"probe: {probe.name}" + (f" ({dtype})" if dtype != usual else "")
-            problem = Problem(name, dims_of(run.spec, probe.inputs, dims), probe.inputs, probe.attributes, dtype)
+            sizes = dims_of(run.spec, probe.inputs, dims, probe.attributes)
+            problem = Problem(name, sizes, probe.inputs, probe.attributes, dtype)
             yield Trial(problem, partial(_exact, run, name, probe), judged=False)
 
 
@@ -52,11 +53,11 @@ def relations(run: Run, session: Session) -> Iterator[Trial]:
     for relation in load_implementation(run.spec).relations(base.inputs, base.attributes, draw_for(run, "relations")):
         name, original, left = f"probe: {relation.name}", base, kept
         if relation.original is not None:
-            sizes = dims_of(run.spec, relation.original, base.dims)
+            sizes = dims_of(run.spec, relation.original, base.dims, base.attributes)
             original = Problem(f"{name}, original", sizes, relation.original, base.attributes, base.dtype)
             left = Kept()
             yield Trial(original, left)
-        sizes = dims_of(run.spec, relation.inputs, base.dims)
+        sizes = dims_of(run.spec, relation.inputs, base.dims, relation.attributes)
         problem = Problem(name, sizes, relation.inputs, relation.attributes, base.dtype)
         yield Trial(problem, partial(_related, run, session, original, left, problem, relation), judged=False)
 
@@ -77,11 +78,12 @@ def _related(
     """Bits must follow where the relation is exact, unless the goal has a tolerance of its own."""
     wanted = relation.outputs(kept.values)
     for output, value in collected.values.items():
-        if relation.exact and run.request.goal.limits.tolerance is None:
+        exact = run.spec.tolerances[problem.dtype].exact or not value.is_floating_point()
+        if exact or (relation.exact and run.request.goal.limits.tolerance is None):
             slack, room = torch.zeros((), dtype=torch.float64), "must be the same bits"
         else:
-            bounds, allowed = session.answer(problem)[output], session.answer(original)[output]
-            slack = bounds.bound + relation.outputs({output: allowed.bound.expand_as(allowed.values)})[output].abs()
+            allowed = {name: one.bound.expand_as(one.values) for name, one in session.answer(original).items()}
+            slack = session.answer(problem)[output].bound + relation.outputs(allowed)[output].abs()
             room = "is allowed for by both bounds together"
         _hold(run, problem.name, output, value, wanted[output], slack, "relation_broken",
               f"breaks a relation that must hold, '{relation.name}' ({{got}} where {{wanted}} {room})")

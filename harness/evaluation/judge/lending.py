@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -40,9 +41,9 @@ class Lending:
         renewable: bool = False,
     ) -> None:
         """``inputs`` are dense CPU tensors by name; ``layout`` applies to arguments that may be strided (rows ``gap``
-        elements apart), and a shifted base (``offset``) to all of them. Outputs get shapes from the input's sizes and
-        are poisoned. With ``renewable`` (dense only) the judge can give the floating-point inputs that change per call
-        new contents: ``renew``."""
+        elements apart), and a shifted base (``offset``) to all of them. Outputs get shapes from the sizes of inputs and
+        attributes and are poisoned. With ``renewable`` (dense only) the judge can give the floating-point inputs that
+        change per call new contents: ``renew``."""
         self.spec = spec
         self._inputs = inputs
         self._renewable: dict[str, RenewableInput] = {}
@@ -51,7 +52,7 @@ class Lending:
         self._fds: list[int] = []
         self._outputs: dict[str, OutputBlock] = {}
         lent: list[Lent] = []
-        sizes = _sizes(spec, inputs)
+        sizes = sizes_shown(spec, inputs, attributes)
         try:
             for argument in spec.arguments:
                 if argument.kind == "input" and renewable and argument.per_call and dtype_of(
@@ -147,8 +148,9 @@ class Lending:
         self.close()
 
 
-def _sizes(spec: OperatorSpec, inputs: dict[str, torch.Tensor]) -> dict[str, int]:
-    sizes: dict[str, int] = {}
+def sizes_shown(spec: OperatorSpec, inputs: Tensors, attributes: Mapping[str, float]) -> dict[str, int]:
+    """The sizes that the inputs of a call have, and those that attributes give."""
+    sizes = {one.dim: int(attributes[one.name]) for one in spec.attributes if one.dim is not None}
     for argument in spec.inputs:
         sizes.update(zip(argument.dims, inputs[argument.name].shape, strict=True))
     return sizes

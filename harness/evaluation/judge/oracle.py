@@ -85,7 +85,10 @@ def bound_of(
 
 
 def largest_error(values: torch.Tensor, reference: torch.Tensor) -> float | None:
-    """Largest absolute error against float64 among finite elements; ``None`` where there are none."""
+    """Largest absolute error against float64 among finite elements; ``None`` where there are none, and for integers,
+    whose distance says nothing."""
+    if not values.is_floating_point():
+        return None
     error = (values.double() - reference).abs()
     error = error[torch.isfinite(error)]
     return float(error.max()) if error.numel() else None

@@ -13,7 +13,7 @@ from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Outcome
 from harness.evaluation.buffers import Layout
 from harness.evaluation.judge.checking import Checked, check
-from harness.evaluation.judge.inputs import all_attributes, make_inputs
+from harness.evaluation.judge.inputs import make_inputs
 from harness.evaluation.judge.lending import Collected, Lending
 from harness.evaluation.judge.oracle import Expected, InvalidReference, expect, library_errors
 from harness.evaluation.judge.seeds import draw_seed
@@ -77,7 +77,7 @@ class Session:
         run = self._run
         if run.seed is None:
             raise RuntimeError("inputs exist only after the candidate was imported and the seed was drawn")
-        complete = all_attributes(run.spec, attributes)
+        complete = run.spec.attributes_for(dims, attributes)
         inputs = make_inputs(run.spec, dims, regimes, complete, dtype, run.seed, str(run.stage), name)
         return Problem(name, dims, inputs, complete, dtype, layout, gap)
 
@@ -167,7 +167,7 @@ def invalid(run: Run, error: InvalidReference, case: str) -> Refused:
 def _announced(run: Run) -> list[Announced]:
     """All cases of the operator as they will be called."""
     usual = run.workload.dtypes[run.request.backend]
-    return [Announced(case.dims, all_attributes(run.spec, case.attributes), case.dtype or usual, case.layout)
+    return [Announced(case.dims, run.spec.attributes_for(case.dims, case.attributes), case.dtype or usual, case.layout)
             for case in run.spec.cases]
 
 

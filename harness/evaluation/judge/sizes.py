@@ -75,22 +75,28 @@ def drawn_dims(spec: OperatorSpec, amounts: Amounts, count: int, draw: torch.Gen
     chosen = []
     for turn, (lead, size) in enumerate(leads):
         own = {dim: span.low for dim, span in spec.domain.items()} | {lead: size}
+        beside = spec.domain[lead].within
+        if beside is not None:
+            own[beside] = max(own[beside], size)
         if amounts.programs:
             own[lead] = _largest(spec, amounts, own, lead, size)
         others = [dim for dim in own if dim != lead]
-        for index in torch.randperm(len(others), generator=draw).tolist():
-            dim = others[index]
-            low = own[dim]
-            own[dim] = _log(low, _largest(spec, amounts, own, dim, spec.domain[dim].high), depths[dim][turn])
+        order = [others[index] for index in torch.randperm(len(others), generator=draw).tolist()]
+        for dim in sorted(order, key=lambda dim: spec.domain[dim].within is not None):  # behind what it is within
+            low, within = own[dim], spec.domain[dim].within
+            high = spec.domain[dim].high if within is None else min(spec.domain[dim].high, own[within])
+            own[dim] = _log(low, max(low, _largest(spec, amounts, own, dim, high)), depths[dim][turn])
         chosen.append(sizes_of(spec.domain, own))
     return [chosen[index] for index in torch.randperm(count, generator=draw).tolist()]
 
 
 def sizes_of(domain: Mapping[str, Span], own: Mapping[str, int]) -> dict[str, int]:
-    """Sizes from ``own`` ones, which are factors where a dimension is a multiple of another."""
+    """Sizes from ``own`` ones, which are factors where a dimension is a multiple of another; one that is within another
+    is cut to it."""
     sizes: dict[str, int] = {}
     for dim, span in domain.items():
-        sizes[dim] = own[dim] * (sizes[span.times] if span.times else 1)
+        size = own[dim] * (sizes[span.times] if span.times else 1)
+        sizes[dim] = size if span.within is None else min(size, sizes[span.within])
     return sizes
 
 

@@ -6,14 +6,14 @@ and answers are made in one batch (``Session.prepare``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from harness.domain.vocabulary import Backend
 from harness.evaluation.judge.inputs import cases_for, dtype_for
-from harness.evaluation.judge.lending import Collected
+from harness.evaluation.judge.lending import Collected, sizes_shown
 from harness.evaluation.judge.seeds import generator
 from harness.evaluation.judge.session import Problem, Session
 from harness.evaluation.run import Refused, Run
@@ -101,9 +101,6 @@ def draw_for(run: Run, *labels: object) -> torch.Generator:
     return generator(run.seed, *labels)
 
 
-def dims_of(spec: OperatorSpec, inputs: Tensors, usual: Dims) -> dict[str, int]:
-    """Sizes of a problem from the shapes of its inputs; dimensions of outputs alone are the ``usual`` ones."""
-    sizes = dict(usual)
-    for argument in spec.inputs:
-        sizes.update(zip(argument.dims, inputs[argument.name].shape, strict=True))
-    return sizes
+def dims_of(spec: OperatorSpec, inputs: Tensors, usual: Dims, attributes: Mapping[str, float]) -> dict[str, int]:
+    """Sizes of a problem from its inputs and attributes; dimensions that neither shows are the ``usual`` ones."""
+    return {**usual, **sizes_shown(spec, inputs, attributes)}

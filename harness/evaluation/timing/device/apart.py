@@ -28,7 +28,7 @@ from harness.evaluation.judge.compare import Finding, compare, unravel
 from harness.evaluation.judge.oracle import Expected, expect
 from harness.evaluation.ports import CandidateFault, Fault
 from harness.evaluation.run import Refused
-from harness.evaluation.timing.device.closeness import RELATIVE, THREADS, absolute_for
+from harness.evaluation.timing.device.closeness import THREADS, absolute_for, relative_of
 from harness.evaluation.timing.device.problem import problem_of, stretches_of, untouched
 from harness.evaluation.timing.device.shape import Shape
 from harness.evaluation.timing.sides import opponent_failed
@@ -109,7 +109,7 @@ def _judged(one: Difference, table: torch.Tensor, relative: float | None
                      None)
     wrong, other = (_wrong(one, value, right) for value in (found.judged, found.trusted))
     if wrong is None and other is None:
-        shape.widen(absolute_for(right.values, right.bound, RELATIVE[shape.dtype]))
+        shape.widen(absolute_for(right.values, right.bound, relative_of(shape)))
     return wrong, other, index
 
 

@@ -43,7 +43,15 @@ def settle(shapes: Iterable[Shape], relative: float | None = None) -> None:
         jobs = [(shape, [pool.submit(_absolute, shape, row, relative) for row in known_rows(shape)])
                 for shape in wanted]
         for shape, rows in jobs:
-            shape.near = (RELATIVE[shape.dtype], max(row.result() for row in rows))
+            shape.near = (relative_of(shape), max(row.result() for row in rows))
+
+
+def relative_of(shape: Shape) -> float:
+    """The relative share for the outputs of ``shape``: nothing where values are only chosen, else that of the coarsest
+    of their dtypes. Integers are compared bit for bit whatever it is."""
+    if shape.spec.tolerances[shape.dtype].exact:
+        return 0.0
+    return max(RELATIVE.get(argument.dtype or shape.dtype, 0.0) for argument in shape.spec.outputs)
 
 
 def known_rows(shape: Shape) -> list[range]:
@@ -71,5 +79,5 @@ def _absolute(shape: Shape, rows: range, relative: float | None) -> float:
     tolerance, length = shape.spec.tolerances[shape.dtype], shape.spec.reduction_length(dims)
     return max(
         absolute_for(values, allowance_of(values, honest[name], *magnitudes[name], tolerance, length, relative).bound()
-                     .expand_as(values), RELATIVE[shape.dtype])
+                     .expand_as(values), relative_of(shape))
         for name, values in reference.items())
