@@ -1,7 +1,8 @@
 """A typed profile of the incumbent: what the verdict measured, put beside what the operator must move and compute.
 
 Bytes and FLOPs come from the operator's cost model (compulsory traffic), times and roof shares from the verdict. For
-numba the number of passes over the data is read off the source: an estimate, labelled as one.
+numba the number of passes over the data is read off the source: an estimate, labelled as one. Where the evaluation
+profiled the incumbent (``harness.evaluation.profile``) its counters are here as well, and say what binds it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ast
 from dataclasses import dataclass
 from typing import Literal
 
+from harness.domain.profile import Bottleneck, CounterProfile, ProfileSource, ShapeCounters
 from harness.domain.summary import VerdictSummary
 from harness.domain.vocabulary import Backend
 from harness.operators.base import OperatorSpec
@@ -17,11 +19,17 @@ from harness.operators.base import OperatorSpec
 ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 MEMORY_BOUND = 0.7
 """From this share of the roof on, moving less data is the only thing left to gain."""
+Bound = Literal["memory", "cache", "compute", "latency", "instructions", "unknown"]
+BOUNDS: dict[Bottleneck, Bound] = {
+    Bottleneck.MEMORY: "memory", Bottleneck.CACHE: "cache", Bottleneck.COMPUTE: "compute",
+    Bottleneck.LATENCY: "latency",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeProfile:
-    """One shape. ``bytes`` and ``flops`` of one call, ``intensity`` in FLOP per byte, measured figures where timed."""
+    """One shape. ``bytes`` and ``flops`` of one call, ``intensity`` in FLOP per byte, measured figures where timed,
+    ``counters`` where it was profiled."""
 
     shape: str
     weight: float
@@ -31,19 +39,26 @@ class ShapeProfile:
     median_us: float | None
     gbps: float | None
     roof_share: float | None
+    counters: ShapeCounters | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The incumbent at a glance. ``bound`` is ``unknown`` where nothing was timed."""
+    """The incumbent at a glance. ``bound`` is ``unknown`` where nothing was timed; by counters it is the one of the
+    shapes with the most weight, without them the roof share decides between ``memory`` and ``instructions``.
+
+    ``occupancy`` and its ``limiter`` are arithmetic from the compiler's figures, ``counters`` the profiler's."""
 
     shapes: tuple[ShapeProfile, ...]
     roof_share: float | None
-    bound: Literal["memory", "instructions", "unknown"]
+    bound: Bound
     passes: int | None
     registers: int | None = None
     spill_bytes: int | None = None
     shared_bytes: int | None = None
+    occupancy: float | None = None
+    limiter: str | None = None
+    counters: CounterProfile | None = None
 
     @property
     def headroom(self) -> float | None:
@@ -52,19 +67,26 @@ class Profile:
 
     @property
     def text(self) -> str:
-        """One sentence for hypotheses: where the incumbent stands."""
+        """For hypotheses: where the incumbent stands, and what its counters say where they were read."""
         if self.roof_share is None:
             return "not timed here; only the cost model speaks"
         worst = min((s for s in self.shapes if s.roof_share is not None), key=lambda s: s.roof_share or 0.0)
-        return (f"the incumbent reaches {self.roof_share:.0%} of the measured roof (least at {worst.shape}: "
-                f"{worst.roof_share or 0:.0%}), so {'memory traffic' if self.bound == 'memory' else 'instructions'} "
-                "bound it")
+        reached = (f"the incumbent reaches {self.roof_share:.0%} of the measured roof (least at {worst.shape}: "
+                   f"{worst.roof_share or 0:.0%})")
+        if not counted(self.counters):
+            return f"{reached}, so {'memory traffic' if self.bound == 'memory' else 'instructions'} bound it"
+        spoken = worst if worst.counters is not None else next((s for s in self.shapes if s.counters is not None), None)
+        if spoken is None or spoken.counters is None:
+            return f"{reached}, bound by {self.bound} by its counters"
+        return f"{reached}; counters at {spoken.shape}: {spoken.counters.text.rstrip('.')}"
 
 
 def profile_of(spec: OperatorSpec, backend: Backend, workload: str, verdict: VerdictSummary | None,
                source: str) -> Profile:
     """Join the cost model, the verdict's measurements and the source's loops."""
     measured = {shape.shape: shape for shape in verdict.shapes} if verdict else {}
+    profiled = verdict.counters if verdict else None
+    by_shape = {shape.shape: shape for shape in profiled.shapes} if profiled else {}
     declared = spec.workloads[workload]
     item = ITEM_BYTES.get(declared.dtypes[backend], 4)
     shapes = []
@@ -73,19 +95,40 @@ def profile_of(spec: OperatorSpec, backend: Backend, workload: str, verdict: Ver
         seen = measured.get(point.label)
         shapes.append(ShapeProfile(
             point.label, point.weight, moved, work, work / moved, seen.median_us if seen else None,
-            seen.gbps if seen else None, seen.roof_share if seen else None,
+            seen.gbps if seen else None, seen.roof_share if seen else None, by_shape.get(point.label),
         ))
     known = [(s.weight, s.roof_share) for s in shapes if s.roof_share is not None]
     total = sum(weight for weight, _ in known)
     share = sum(weight * (value or 0.0) for weight, value in known) / total if total else None
     return Profile(
         shapes=tuple(shapes), roof_share=share,
-        bound="unknown" if share is None else "memory" if share >= MEMORY_BOUND else "instructions",
+        bound=_bound(share, shapes if counted(profiled) else []),
         passes=loops_over_input(source, spec.inputs[0].name) if backend is Backend.NUMBA else None,
         registers=verdict.registers if verdict else None,
         spill_bytes=verdict.spill_bytes if verdict else None,
         shared_bytes=verdict.shared_bytes if verdict else None,
+        occupancy=verdict.occupancy if verdict else None,
+        limiter=verdict.limiter if verdict else None,
+        counters=profiled,
     )
+
+
+def counted(profile: CounterProfile | None) -> bool:
+    """Whether hardware counters were read."""
+    return profile is not None and profile.source is ProfileSource.COUNTERS
+
+
+def _bound(share: float | None, shapes: list[ShapeProfile]) -> Bound:
+    """What binds the incumbent: by the counters of ``shapes``, else by how near the roof it is."""
+    weights: dict[Bottleneck, float] = {}
+    for shape in shapes:
+        if shape.counters is not None and shape.counters.bound is not Bottleneck.UNKNOWN:
+            weights[shape.counters.bound] = weights.get(shape.counters.bound, 0.0) + shape.weight
+    if weights:
+        return BOUNDS[max(weights, key=lambda bound: weights[bound])]
+    if share is None:
+        return "unknown"
+    return "memory" if share >= MEMORY_BOUND else "instructions"
 
 
 def loops_over_input(source: str, name: str) -> int | None:

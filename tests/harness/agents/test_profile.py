@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from harness.agents.playbook.edit import replace_body
 from harness.agents.playbook.softmax_numba import NAME, Features, render
 from harness.agents.profile import loops_over_input, profile_of
+from harness.domain.codec import from_document, schema
+from harness.domain.profile import Bottleneck, CounterProfile, ProfileSource
 from harness.domain.summary import ShapeSummary, VerdictSummary
 from harness.domain.vocabulary import Backend, Comparison, Outcome, Stage
 from harness.operators import registry
@@ -48,3 +52,35 @@ def test_keeping_exponentials_is_seen_as_fewer_passes() -> None:
     kept = replace_body(base, NAME, render(Features(fused=True, reciprocal=False, plain=True)))
     before, after = loops_over_input(base, "x"), loops_over_input(kept, "x")
     assert before is not None and after is not None and after < before
+
+
+def _counted(source: ProfileSource, *bounds: Bottleneck) -> VerdictSummary:
+    """A verdict whose shapes were profiled; the last one was not."""
+    base = from_document(schema("verdict")["examples"][1]["profile"], CounterProfile)
+    verdict = _verdict(0.9, 0.3, 0.9)
+    shapes = tuple(replace(base.shapes[0], shape=shape.shape, bound=bound, text=f"Bound by {bound}: figures.")
+                   for shape, bound in zip(verdict.shapes, bounds, strict=False))
+    return replace(verdict, counters=replace(base, source=source, shapes=shapes))
+
+
+def test_counters_say_what_binds_and_are_cited() -> None:
+    spec = registry.get("rms_norm")
+    verdict = _counted(ProfileSource.COUNTERS, Bottleneck.LATENCY, Bottleneck.LATENCY)
+    profile = profile_of(spec, Backend.NUMBA, "llm", verdict, spec.baseline(Backend.NUMBA))
+    assert profile.bound == "latency"
+    assert f"counters at {verdict.shapes[1].shape}: Bound by latency: figures" in profile.text  # the least one
+    assert profile.shapes[0].counters is not None and profile.shapes[2].counters is None
+
+
+def test_a_clock_alone_is_no_counter() -> None:
+    spec = registry.get("rms_norm")
+    verdict = _counted(ProfileSource.CLOCK, Bottleneck.UNKNOWN, Bottleneck.UNKNOWN)
+    profile = profile_of(spec, Backend.NUMBA, "llm", verdict, spec.baseline(Backend.NUMBA))
+    assert profile.bound in ("memory", "instructions") and "counters" not in profile.text
+
+
+def test_shapes_without_counters_leave_the_bound() -> None:
+    spec = registry.get("rms_norm")
+    verdict = _counted(ProfileSource.COUNTERS, Bottleneck.CACHE)
+    profile = profile_of(spec, Backend.NUMBA, "llm", verdict, spec.baseline(Backend.NUMBA))
+    assert profile.bound == "cache" and f"counters at {verdict.shapes[0].shape}" in profile.text
