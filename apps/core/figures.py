@@ -88,6 +88,13 @@ def gigabytes_per_second(value: float | None) -> str:
     return decimal(value, 0 if value >= 100 else 1) + NARROW + "GB/s"
 
 
+def teraflops(value: float | None) -> str:
+    """Arithmetic rate: ``650 TFLOP/s``, with a decimal below 100."""
+    if value is None:
+        return "unknown"
+    return decimal(value, 0 if value >= 100 else 1 if value >= 1 else 2) + NARROW + "TFLOP/s"
+
+
 def size(value: float | None) -> str:
     """Bytes in the largest unit that keeps a digit before the point: ``34 KiB``."""
     if value is None:
@@ -163,7 +170,7 @@ def age_seconds(at: datetime | None, now: datetime | None = None) -> float | Non
 
 
 UNITS: dict[str, Callable[[float], str]] = {
-    "_s": duration, "_us": microseconds, "_bytes": size, "_gbps": gigabytes_per_second,
+    "_s": duration, "_us": microseconds, "_bytes": size, "_gbps": gigabytes_per_second, "_tflops": teraflops,
 }
 
 

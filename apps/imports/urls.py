@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from apps.imports.views import pages
+
+urlpatterns = [
+    path("leaderboards/imported/<int:pk>/", pages.report_page, name="imported-report"),
+    path("leaderboards/<str:operator>/imported/<int:report>/", pages.board_page, name="imported-board"),
+]

@@ -82,8 +82,8 @@ def slot_history(slot: Slot) -> QuerySet[Promotion]:
 
 
 def kernel_for(user: Any, digest: str) -> Kernel:
-    """A kernel that one of the user's teams has: by origin, verdict or promotion. A prefix of 8 hex digits will do
-    where it is unique.
+    """A kernel that one of the user's teams has (by origin, verdict or promotion), or that came with an imported
+    report. A prefix of 8 hex digits will do where it is unique.
 
     Raises:
         NotFound: unknown, ambiguous, or another team's.
@@ -92,6 +92,7 @@ def kernel_for(user: Any, digest: str) -> Kernel:
     teams = teams_of(user)
     rows = Kernel.objects.filter(digest__startswith=wanted).filter(
         Q(origins__team__in=teams) | Q(verdicts__team__in=teams) | Q(promotions__slot__team__in=teams)
+        | (Q(imported__isnull=False) if user.is_authenticated else Q(pk__in=[]))
     ).select_related("operator").distinct()[:2]
     if len(wanted) < len("sha256:") + 8 or len(rows) != 1:
         raise NotFound("There is no such kernel in your teams.")
@@ -99,13 +100,14 @@ def kernel_for(user: Any, digest: str) -> Kernel:
 
 
 def verdict_for(user: Any, pk: int) -> Verdict:
-    """A verdict of the user's teams, or a reading of a device's canary: those belong to nobody and show a shipped
-    kernel.
+    """A verdict of the user's teams; or one that belongs to nobody: a reading of a device's canary, or one that came
+    with an imported report.
 
     Raises:
         NotFound: unknown or another team's.
     """
-    seen = Q(team__in=teams_of(user)) | Q(team__isnull=True, purpose="canary")
+    nobodys = Q(purpose="canary") | Q(foreign=True, imported__isnull=False)
+    seen = Q(team__in=teams_of(user)) | (Q(team__isnull=True) & nobodys)
     row = Verdict.objects.select_related("kernel__operator", "team", "samples").filter(seen, pk=pk).first()
     if row is None:
         raise NotFound("There is no such verdict in your teams.")
@@ -113,8 +115,9 @@ def verdict_for(user: Any, pk: int) -> Verdict:
 
 
 def verdicts_of(user: Any, kernel: Kernel) -> QuerySet[Verdict]:
-    """Verdicts on a kernel that the user may see, newest first."""
-    return kernel.verdicts.filter(team__in=teams_of(user)).select_related("team")
+    """Verdicts on a kernel that the user may see, newest first; those of imported reports are marked as foreign."""
+    seen = Q(team__in=teams_of(user)) | Q(team__isnull=True, foreign=True, imported__isnull=False)
+    return kernel.verdicts.filter(seen).select_related("team")
 
 
 def origins_of(user: Any, kernel: Kernel) -> QuerySet[KernelOrigin]:

@@ -23,6 +23,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "pct": figures.percent,
     "signed_pct": figures.signed_percent,
     "gbps": figures.gigabytes_per_second,
+    "tflops": figures.teraflops,
     "size": figures.size,
     "duration": figures.duration,
     "bound": figures.bound_share,

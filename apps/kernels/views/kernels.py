@@ -40,6 +40,7 @@ def kernel_page(request: SignedIn, digest: str) -> HttpResponse:
             }.values(),
             "rounds": rounds[:SHOWN],
             "round_count": rounds.count(),
+            "imported": kernel.imported.select_related("board__report", "board__operator"),
             "requests": ReviewRequest.objects.filter(kernel=kernel, team__in=teams),
             "promotions": kernel.promotions.filter(slot__team__in=teams).select_related(
                 "slot__operator", "slot__hardware"

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from apps.core.errors import NotFound
 from apps.core.paging import refusals, show
 from apps.core.plotting import to_json
+from apps.imports.selectors import imported_keys
 from apps.leaderboards import plots, selectors
 from apps.leaderboards.ranking import BoardRow
 
@@ -23,7 +24,8 @@ def listing(request: HttpRequest) -> HttpResponse:
     """All boards with at least one campaign."""
     if closed(request):
         return redirect_to_login(request.get_full_path())
-    return show(request, "leaderboards/list.html", {"boards": selectors.boards(request.user)})
+    return show(request, "leaderboards/list.html", {
+        "boards": selectors.boards(request.user), "imported": imported_keys(request.user)})
 
 
 @refusals
@@ -35,7 +37,8 @@ def board_page(request: HttpRequest, operator: str) -> HttpResponse:
     chosen = choose(request, keys)
     if chosen is None:
         return show(
-            request, "leaderboards/empty.html", {"operator": operator, "boards": selectors.boards(request.user)}
+            request, "leaderboards/empty.html", {"operator": operator, "boards": selectors.boards(request.user),
+                                                 "imported": imported_keys(request.user, operator__name=operator)}
         )
     board = selectors.board(
         request.user,
@@ -56,6 +59,7 @@ def board_page(request: HttpRequest, operator: str) -> HttpResponse:
             "keys": keys,
             "chosen": chosen,
             "boards": selectors.boards(request.user),
+            "imported": imported_keys(request.user, operator=board.operator),
             "unranked": unranked,
             "any_drifted": any(row.drifted for row in rows),
             "ranked_count": sum(row.rank is not None for row in board.rows),
