@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
 
 from apps.campaigns.screens.facts import fact_rows
 from apps.core.paging import refusals, show
@@ -22,6 +23,7 @@ def closed(request: HttpRequest) -> bool:
     return not (request.user.is_authenticated or settings.PUBLIC_BOARDS)
 
 
+@require_safe
 @refusals
 def board_page(request: HttpRequest, operator: str, report: int) -> HttpResponse:
     """One operator of an imported report: kernels beside libraries, curves, predictions, logs."""
@@ -53,6 +55,7 @@ def kernels_of(board: ImportedBoard) -> dict[str, ImportedKernel]:
     return {row.name: row for row in rows}
 
 
+@require_safe
 @refusals
 def report_page(request: HttpRequest, pk: int) -> HttpResponse:
     """A whole report: what was measured, on what, with which versions, and which figures were reached."""
