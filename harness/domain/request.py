@@ -48,7 +48,7 @@ class EvaluationRequest:
     ``deadline_s`` bounds the whole evaluation in seconds. ``nonce`` is echoed in no verdict; it makes
     two requests for the same job distinguishable in logs. ``against`` may be empty (baseline run).
     ``sanitize`` asks for the sanitizer tier, which a promotion on a GPU has anyway; ``profile`` for a profile of the
-    candidate once it was timed on a GPU.
+    candidate once it was timed on a GPU (in a round only where it is faster than the incumbent).
     """
 
     job: str

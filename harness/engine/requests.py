@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness.domain.goal import Goal
 from harness.domain.request import EvaluationRequest, OperatorRef, Opponent, Required, SourceRef
 from harness.domain.vocabulary import Backend, Purpose, Role, Tier
@@ -25,8 +23,8 @@ def required_of(goal: Goal) -> Required:
 def request_of(state: CampaignState, action: EvaluateBaseline | Evaluate, *, job: str, nonce: str,
                deadline_s: float = DEADLINE_S) -> EvaluationRequest:
     """The request document of an ``EvaluateBaseline`` or ``Evaluate`` action."""
-    if isinstance(action, EvaluateBaseline):  # the diagnosis of round 1 starts from its profile
-        return _profiled(_request(state, action.kernel, (), Tier.HEAVY, Purpose.ROUND, job, nonce, deadline_s))
+    if isinstance(action, EvaluateBaseline):
+        return _request(state, action.kernel, (), Tier.HEAVY, Purpose.ROUND, job, nonce, deadline_s)
     return _request(state, action.candidate, action.against, action.grant, Purpose.ROUND, job, nonce, deadline_s)
 
 
@@ -36,14 +34,7 @@ def final_request(state: CampaignState, *, job: str, nonce: str, champion: Sourc
     against = [Opponent(Role.BASELINE, state.baseline.digest, state.baseline.source)]
     if champion is not None:
         against.append(Opponent(Role.CHAMPION, champion.digest, champion.source))
-    request = _request(state, state.incumbent.kernel, tuple(against), Tier.HEAVY, Purpose.PROBE, job, nonce, deadline_s)
-    return _profiled(request)
-
-
-def _profiled(request: EvaluationRequest) -> EvaluationRequest:
-    """With a profile where a GPU may judge it: of the kernels that a campaign begins and ends with, not of every
-    round's."""
-    return replace(request, profile=request.backend is Backend.TRITON)
+    return _request(state, state.incumbent.kernel, tuple(against), Tier.HEAVY, Purpose.PROBE, job, nonce, deadline_s)
 
 
 def _request(state: CampaignState, candidate: SourceRef, against: tuple[Opponent, ...], grant: Tier, purpose: Purpose,
@@ -53,4 +44,5 @@ def _request(state: CampaignState, candidate: SourceRef, against: tuple[Opponent
         job=job, nonce=nonce, purpose=purpose, operator=OperatorRef(goal.operator, state.operator_version),
         backend=goal.backend, hardware=goal.hardware, workload=goal.workload, goal=goal, candidate=candidate,
         against=against, grant=grant, required=required_of(goal), deadline_s=deadline_s,
+        profile=goal.backend is Backend.TRITON,  # where a GPU judges: of round 0 and of whatever becomes the incumbent
     )

@@ -136,7 +136,7 @@ def _close(run: Run) -> None:
 def _stages(run: Run, clocks: dict[str, float], until: Stage | None) -> Refused | None:
     table = COMMON | BY_PLACE[run.place]
     for stage in Stage:
-        if stage not in table or (stage is Stage.PROFILE and not run.request.profile):
+        if stage not in table or (stage is Stage.PROFILE and not run.worth_profiling):
             continue
         run.stage = stage
         if run.remaining_s <= 0 and stage is not Stage.PROFILE:  # which decides nothing and is not charged

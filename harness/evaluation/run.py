@@ -14,7 +14,7 @@ from harness.domain.profile import CounterProfile
 from harness.domain.request import EvaluationRequest
 from harness.domain.samples import Samples
 from harness.domain.verdict import Correctness, Reason, Resources, TierResult, Timing
-from harness.domain.vocabulary import Backend, Comparison, Outcome, Role, Stage
+from harness.domain.vocabulary import Backend, Comparison, Outcome, Purpose, Role, Stage
 from harness.evaluation.ports import WorkerOpener
 from harness.operators.base import OperatorSpec, Workload
 
@@ -95,6 +95,12 @@ class Run:
             if role in roles:
                 return role
         return None
+
+    @property
+    def worth_profiling(self) -> bool:
+        """Whether to profile: who asks gets one, but in a round only the kernel that the next one starts from."""
+        kept = self.request.purpose is not Purpose.ROUND or self.comparison in (Comparison.NONE, Comparison.FASTER)
+        return self.request.profile and kept
 
     @property
     def remaining_s(self) -> float:

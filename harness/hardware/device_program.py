@@ -42,7 +42,7 @@ def facts(index: int) -> dict[str, Any]:
     if not cuda.cuDeviceTotalMem_v2(ctypes.byref(memory), device):
         found["memory_bytes"] = memory.value
     for name, number in ATTRIBUTES.items():
-        if not cuda.cuDeviceGetAttribute(ctypes.byref(value), c_int(number), device) and value.value > 0:
+        if not cuda.cuDeviceGetAttribute(ctypes.byref(value), c_int(number), device) and value.value >= 0:
             found[name] = value.value
     return found
 

@@ -17,6 +17,8 @@ def launch_counters(row: Row, resources: LaunchResources) -> LaunchCounters:
     """The counters of one launch. ``resources`` are the compiler's, for what a profiler does not report."""
     values = row.values
     shares = {name: _share(values.get(metric)) for name, metric in metrics.SHARES.items()}
+    if shares["l2_hit"] is not None:  # read in other passes than the requests: of few requests more may hit than came
+        shares["l2_hit"] = min(shares["l2_hit"], 1.0)
     us = values.get(metrics.TIME)
     moved = [values.get(name) for name in (metrics.READ_BYTES, metrics.WRITTEN_BYTES)]
     shared = [values.get(name) for name in metrics.SHARED_BYTES]

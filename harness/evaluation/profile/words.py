@@ -50,7 +50,8 @@ def _bound(launch: LaunchCounters) -> str:
         return f"Bound by memory: {dram or 0.0:.0%} of the peak of device memory{rate}."
     if launch.bound is Bottleneck.COMPUTE:
         matrix = f", matrix units at {launch.tensor_share:.0%}" if launch.tensor_share else ""
-        return f"Bound by arithmetic: multiprocessors at {compute or 0.0:.0%} of their peak{matrix}."
+        what = "arithmetic" if (launch.tensor_share or 0.0) >= BUSY else "instructions"
+        return f"Bound by {what}: multiprocessors at {compute or 0.0:.0%} of their peak{matrix}."
     if launch.bound is Bottleneck.CACHE:
         memory = f"; device memory at {dram:.0%}{rate}" if dram is not None else ""
         return f"Bound by the L2 cache: {l2 or 0.0:.0%} of its peak{memory}."

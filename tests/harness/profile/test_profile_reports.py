@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -47,7 +49,7 @@ def test_a_launch_that_memory_binds() -> None:
     ({"dram_share": "20", "l2_share": "75"}, Bottleneck.CACHE, "Bound by the L2 cache: 75% of its peak"),
     ({"dram_share": "12", "sm_share": "9", "l2_share": "14"}, Bottleneck.LATENCY,
      "Bound by latency: no unit is busy (device memory 12%, multiprocessors 9%, L2 cache 14%)."),
-    ({"dram_share": "70", "sm_share": "95"}, Bottleneck.COMPUTE, "Bound by arithmetic"),
+    ({"dram_share": "70", "sm_share": "95"}, Bottleneck.COMPUTE, "Bound by instructions: multiprocessors at 95%"),
     ({"occupancy_achieved": "20"}, Bottleneck.MEMORY, "far below: blocks are few or uneven"),
     ({metrics.WAVES: "0.24"}, Bottleneck.MEMORY, "The grid fills 24% of what the device holds at once."),
     ({metrics.WAVES: "2.1"}, Bottleneck.MEMORY, "The last of 2.1 waves is mostly empty."),
@@ -139,3 +141,20 @@ def test_a_report_of_every_launch_is_taken() -> None:
 
 def test_the_set_of_metrics_is_small_and_fixed() -> None:
     assert len(METRICS) == len(set(METRICS)) <= 45
+
+
+def test_a_report_from_a_device_is_read() -> None:
+    """Two operators' baselines on an H200, profiled with the driver 580.159.04 and version 2025.3.1 of the tool; the
+    inputs held zeros, so the attention kernels met empty sequences."""
+    rows = read_table(Path(__file__).with_name("h200_replay.csv").read_text("utf-8"))
+    assert [row.function for row in rows] == ["_softmax"] * 3 + ["_attend"] * 3
+    found = [launch_counters(row, replace(RESOURCES, function=row.function, grid=row.grid)) for row in rows]
+    assert [one.bound for one in found] == [Bottleneck.COMPUTE, Bottleneck.MEMORY, *[Bottleneck.LATENCY] * 4]
+    large = found[1]
+    assert large.us == pytest.approx(105.184) and large.dram_gbps == pytest.approx(3514.4, rel=1e-4)
+    assert (large.registers, large.limiter, large.occupancy, large.threads) == (32, "warps", 1.0, 128)
+    assert large.text.startswith("Bound by memory: 73% of the peak of device memory (3,514 GB/s). 88% of the warp ")
+    assert all(0.0 <= share <= 1.0 for one in found for share in (one.l2_hit, one.dram_share, one.sm_share)
+               if share is not None)
+    assert found[2].text.startswith("Bound by latency: no unit is busy (device memory 1%, multiprocessors 3%")
+    assert "The grid fills 2% of what the device holds at once." in found[2].text
