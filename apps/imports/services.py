@@ -54,12 +54,12 @@ def report_import(
         Invalid: the file is no report, contradicts itself, or claims what its own samples and bytes do not give.
     """
     try:
+        known = ImportedReport.objects.filter(digest=api.report_digest(data)).first()
+        if known is not None:
+            return known, False
         facts = api.report_check(data)
     except api.BridgeError as error:
         raise Invalid(error.text, key=error.key, code=error.code) from error
-    known = ImportedReport.objects.filter(digest=facts.digest).first()
-    if known is not None:
-        return known, False
     prepared = _prepare(facts, on_progress)  # seconds of resampling: never inside the transaction
     operators = {row.name: row for row in operators_sync()}
     document = facts.document

@@ -32,7 +32,7 @@ from apps.bridge.api.engine import (
 )
 from apps.bridge.api.errors import BridgeError
 from apps.bridge.api.goals import GoalFacts, goal_check, goal_default
-from apps.bridge.api.reports import ReportFacts, report_check
+from apps.bridge.api.reports import ReportFacts, is_report, report_check, report_digest
 from apps.bridge.api.requests import request_check, verification_request
 from apps.bridge.api.sources import (
     TIERS,
@@ -82,6 +82,7 @@ __all__ = [
     "goal_default",
     "hardware_digest",
     "hardware_here",
+    "is_report",
     "log_columns",
     "normal_digest",
     "operator",
@@ -90,6 +91,7 @@ __all__ = [
     "read_source",
     "recompute",
     "report_check",
+    "report_digest",
     "request_check",
     "verdict_check",
     "verification_request",

@@ -23,6 +23,35 @@ class ReportFacts:
     digest: str
 
 
+def is_report(data: bytes) -> bool:
+    """Whether a file looks like a report at all; ``report_check`` has the last word."""
+    try:
+        document = _read(data)
+    except BridgeError:
+        return False
+    return isinstance(document, dict) and {"operators", "protocol", "figures"} <= document.keys()
+
+
+def report_digest(data: bytes) -> str:
+    """Digest of a report's canonical JSON, without checking it: a report is imported once, however it is laid out.
+
+    Raises:
+        BridgeError: the file is no JSON.
+    """
+    from apps.bridge.api.sources import digest_document
+
+    return digest_document(_read(data))
+
+
+def _read(data: bytes) -> Any:
+    if len(data) > LARGEST:
+        raise BridgeError(f"The file has {len(data)} bytes; at most {LARGEST} are read.", code="report_invalid")
+    try:
+        return json.loads(data, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise BridgeError(f"The file is no JSON document: {error}", code="report_invalid") from error
+
+
 def report_check(data: bytes) -> ReportFacts:
     """Read a report and refuse one that contradicts itself.
 
@@ -33,12 +62,7 @@ def report_check(data: bytes) -> ReportFacts:
     Raises:
         BridgeError: with the sentence and the key of the first contradiction.
     """
-    if len(data) > LARGEST:
-        raise BridgeError(f"The file has {len(data)} bytes; at most {LARGEST} are read.", code="report_invalid")
-    try:
-        document = json.loads(data, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise BridgeError(f"The file is no JSON document: {error}", code="report_invalid") from error
+    document = _read(data)
     with translated():
         from harness.domain.codec import check_schema, from_document
         from harness.domain.digest import digest_document
@@ -169,4 +193,4 @@ def _reached(report: Document) -> None:
             raise _differs(f"'{mean['name']}' is called reached: {mean['reached']}.", "means")
 
 
-__all__ = ["ReportFacts", "report_check"]
+__all__ = ["ReportFacts", "is_report", "report_check", "report_digest"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gate_world import made_samples
-
 from apps.bridge import api
 from harness.domain.codec import schema, to_document
 from harness.domain.digest import canonical_json
 from harness.evaluation.timing import comparison
+from tests.apps.gate.gate_world import made_samples
 
 HARDWARE = "nvidia-h200"
 CLASS = "nvidia-h200 / driver 580 / triton 3.6 / test"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +14,16 @@ from apps.bridge.runner.closing import ClosingErrand
 from apps.bridge.runner.demo.browser import Forms, Refusal, approve
 from apps.bridge.runner.demo.director import SCENES, Director
 from apps.bridge.runner.demo.people import PEOPLE, seed_people
+from apps.bridge.runner.demo.reports import ReportsErrand, committed
 from apps.bridge.runner.worker import EvaluationWorker
 from apps.campaigns.models import Campaign
+from apps.imports.models import ImportedReport
 from apps.kernels.services import operators_sync
 from apps.reviews.models import Decision, ReviewRequest
 from apps.teams.models import User
 from apps.teams.services import role_revoke
 from tests.apps.gate.gate_world import heavy, make_world
+from tests.apps.imports.report_world import as_file, report
 from tests.crash.campaigns import begin_campaign, make_person
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -113,3 +117,25 @@ def test_forms_are_read_with_their_hidden_fields_buttons_and_boxes() -> None:
     form = forms.found[0]
     assert (form.action, form.hidden, form.boxes) == ("/a/", {"t": "x"}, [("ticked", "1x128")])
     assert form.buttons == {("kind", "approve")}
+
+
+def test_shipped_reports_are_imported_once_and_a_bad_one_is_left_out(
+    transactional_db: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = report("softmax")
+    bad = report("softmax")
+    bad["figures"][0]["measured"] = 99.0
+    for name, data in (("a.json", as_file(bad)), ("b.json", as_file(good)), ("peers.json", b'{"rows": []}'),
+                       ("broken.json", b"{")):
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "trust.jsonl").write_text("{}\n")
+    assert [path.name for path in committed(tmp_path)] == ["a.json", "b.json"]
+    for _ in range(2):
+        errand = ReportsErrand(tmp_path)
+        errand()
+        errand()  # a second look starts nothing
+        assert errand.thread is not None
+        errand.thread.join(60)
+        assert not errand.thread.is_alive()
+    assert [row.file for row in ImportedReport.objects.all()] == ["b.json"]
+    assert "a.json was not imported" in caplog.text

@@ -42,8 +42,10 @@ class Command(BaseCommand):
         ]
         if settings.DEMO:
             from apps.bridge.runner.demo.director import Director
+            from apps.bridge.runner.demo.reports import FOLDER, ReportsErrand
 
             errands.append(Errand("running the demo", 1.0, Director()))
+            errands.append(Errand("importing shipped reports", 60.0, ReportsErrand(settings.BASE_DIR / FOLDER)))
         loop = EngineLoop(errands=errands)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: loop.stopping.set())
