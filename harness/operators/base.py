@@ -180,6 +180,8 @@ class OperatorSpec:
 
     ``row_factor``: every element of a row (the outputs' last axis) is multiplied by one factor that comes from the
     row's sum, so that the sum's error is common to them (a softmax's denominator).
+    ``elementwise_local``: an element of an output depends on elements of the same indices alone, but for the last axis,
+    along which it may depend on a few (its pair): indices of every other axis are problems of their own.
     ``domain``: the sizes that an answer must be right for, every dimension of them. The probes draw from all of it, so
     that a kernel that is right for the listed sizes alone does not pass. The dimension whose remainders matter most
     comes first; one that is a multiple of another comes after it."""

@@ -16,6 +16,7 @@ from harness.evaluation.buffers import Layout, dtype_of
 from harness.evaluation.judge.checking import Checked
 from harness.evaluation.judge.inputs import cases_for, dtype_for
 from harness.evaluation.judge.measured import begin_measured, judge_measured, prepare_measured
+from harness.evaluation.judge.rows import inner_dim
 from harness.evaluation.judge.session import Problem, Session, end_session, session_of
 from harness.evaluation.run import Place, Refused, Run
 from harness.operators.base import Dims, OperatorSpec
@@ -74,11 +75,12 @@ def _other_layouts(spec: OperatorSpec) -> tuple[Layout, ...]:
 
 
 def fewer_rows(spec: OperatorSpec, dims: Dims, item: int) -> Dims:
-    """``dims`` with the first size of the outputs halved until a call moves at most ``LAYOUT_BYTES``."""
-    rows = spec.outputs[0].dims[0]
+    """``dims`` with the first size of the outputs halved until a call moves at most ``LAYOUT_BYTES``, then that of the
+    inner dimension, where there is one."""
     cut = dict(dims)
-    while cut[rows] > 1 and spec.bytes_per_call(cut, item) > LAYOUT_BYTES:
-        cut[rows] = -(-cut[rows] // 2)
+    for dim in (spec.outputs[0].dims[0], inner_dim(spec)):
+        while dim is not None and cut[dim] > 1 and spec.bytes_per_call(cut, item) > LAYOUT_BYTES:
+            cut[dim] = -(-cut[dim] // 2)
     return cut
 
 

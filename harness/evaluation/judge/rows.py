@@ -4,6 +4,9 @@ A measured shape is too large for float64 everywhere. The first and the last blo
 every suspicious row (never written, NaN or infinite) are cut out of inputs and outputs alike and judged by the usual
 oracle and bound. A row is one index of the first dimension of the outputs; the inputs that share it are cut, the others
 are passed whole, which is right because rows of an operator that declares ``row_dim`` do not depend on each other.
+
+A row may be a large problem of its own (a long sequence). Where its indices along ``inner_dim`` are independent too, it
+is cut along them as well: blocks of consecutive ones instead of the whole row.
 """
 
 from __future__ import annotations
@@ -57,6 +60,16 @@ def row_dim(spec: OperatorSpec) -> str | None:
     return None if any(name in argument.dims[1:] for argument in spec.arguments) else name
 
 
+def inner_dim(spec: OperatorSpec) -> str | None:
+    """The dimension within a row whose indices are independent problems too: the second axis of all outputs, not their
+    last, of an operator that is elementwise along it; ``None`` elsewhere."""
+    if not spec.elementwise_local or row_dim(spec) is None or any(len(argument.dims) < 3 for argument in spec.outputs):
+        return None
+    name = spec.outputs[0].dims[1]
+    held = all(argument.dims[1] == name for argument in spec.outputs)
+    return name if held and all(argument.dims.count(name) <= 1 for argument in spec.arguments) else None
+
+
 def row_elements(spec: OperatorSpec, dims: Dims, dim: str) -> int:
     """Elements of inputs and outputs that belong to one row."""
     return sum(math.prod(dims[name] for name in argument.dims[1:])
@@ -93,19 +106,26 @@ def check_rows(
 ) -> RowsChecked:
     """Judge what one call left in ``collected``. Raises ``InvalidReference`` when the reference itself fails."""
     dim = row_dim(spec)
+    pieces: list[tuple[torch.Tensor, range | None]]
     if dim is None:
         chosen = torch.arange(next(iter(collected.values.values())).shape[0])
-        groups: Sequence[torch.Tensor] = [chosen]
+        pieces = [(chosen, None)]
     else:
-        chosen = torch.unique(torch.cat([
-            choose_rows(dims[dim], row_elements(spec, dims, dim), draw), suspects(collected)]))
-        groups = torch.tensor_split(chosen, min(len(chosen), _threads()))
+        each = row_elements(spec, dims, dim)
+        odd = suspects(collected)
+        chosen = torch.unique(torch.cat([choose_rows(dims[dim], each, draw), odd]))
+        inner = inner_dim(spec)
+        if inner is not None and each > BUDGET // LEAST_BLOCKS:
+            pieces = [(torch.tensor([row]), block) for row in chosen.tolist() for block in _blocks(
+                dims[inner], each // dims[inner] * len(chosen), collected, row, draw)]
+        else:
+            pieces = [(rows, None) for rows in torch.tensor_split(chosen, min(len(chosen), _threads()))]
 
-    def one(rows: torch.Tensor) -> RowsChecked:
-        return _group(spec, dims, dim, rows, inputs, attributes, dtype, collected, stage, case, relative)
+    def one(piece: tuple[torch.Tensor, range | None]) -> RowsChecked:
+        return _group(spec, dims, dim, *piece, inputs, attributes, dtype, collected, stage, case, relative)
 
     with ThreadPoolExecutor(_threads()) as pool:
-        parts = list(pool.map(one, groups))
+        parts = list(pool.map(one, pieces))
     return RowsChecked(
         worst_ratio=_most([part.worst_ratio for part in parts]), error=_most([part.error for part in parts]),
         honest_error=_most([part.honest_error for part in parts]),
@@ -115,39 +135,65 @@ def check_rows(
     )
 
 
+def _blocks(count: int, each: int, collected: Collected, row: int, draw: torch.Generator) -> list[range]:
+    """Consecutive indices of one row that are looked at: the first, the last, random and the suspicious ones."""
+    inside = Collected({name: values[row] for name, values in collected.values.items()},
+                       {name: odd[row] for name, odd in collected.untouched.items()})
+    chosen = torch.unique(torch.cat([choose_rows(count, each, draw), suspects(inside)]))
+    return [range(int(chosen[low]), int(chosen[high - 1]) + 1) for low, high in _runs(chosen)]
+
+
+def cut_along(values: torch.Tensor, axes: tuple[str, ...], dim: str | None, part: range | None) -> torch.Tensor:
+    """The ``part`` of ``values`` along ``dim``; all of it where it has no such axis."""
+    if part is None or dim not in axes:
+        return values
+    return values.narrow(axes.index(dim), part.start, len(part))
+
+
 def _group(
-    spec: OperatorSpec, dims: Dims, dim: str | None, rows: torch.Tensor, inputs: Tensors, attributes: dict[str, float],
-    dtype: str, collected: Collected, stage: Stage, case: str, relative: float | None,
+    spec: OperatorSpec, dims: Dims, dim: str | None, rows: torch.Tensor, block: range | None, inputs: Tensors,
+    attributes: dict[str, float], dtype: str, collected: Collected, stage: Stage, case: str, relative: float | None,
 ) -> RowsChecked:
+    inner = inner_dim(spec)
     cut = {**dims, dim: len(rows)} if dim is not None else dict(dims)
-    mine = {a.name: inputs[a.name].index_select(0, rows) if a.dims[0] == dim else inputs[a.name] for a in spec.inputs}
+    if block is not None and inner is not None:
+        cut[inner] = len(block)
+    within = {a.name: cut_along(inputs[a.name], a.dims, inner, block) for a in spec.inputs}
+    mine = {a.name: within[a.name].index_select(0, rows) if a.dims[0] == dim else within[a.name] for a in spec.inputs}
     answers = expect(spec, cut, mine, attributes, dtype, relative)
     lengths = lengths_of(spec, mine)
     faults, compared = [], []
     for argument in spec.outputs:
-        got = collected.values[argument.name].index_select(0, rows)
-        untouched = collected.untouched[argument.name].index_select(0, rows)
+        got, untouched = (cut_along(held[argument.name], argument.dims, inner, block).index_select(0, rows)
+                          for held in (collected.values, collected.untouched))
         answer = answers[argument.name]
         for low, high in _runs(rows):
             part = answer.rows(low, high)
             result = compare(argument.name, argument.dims, got[low:high], untouched[low:high], part,
                              _cut_lengths(lengths, argument.dims[0], low, high))
-            compared.append(_placed(result, int(rows[low])))
+            compared.append(_placed(result, int(rows[low]), block))
             if result.finding is not None:
                 first, last = int(rows[low]), int(rows[high - 1])
-                faults.append(_fault(result.finding, first, last, argument.dims[0], stage, case))
+                faults.append(_fault(result.finding, first, last, block, argument.dims, stage, case))
     honest = [answer.honest_error for answer in answers.values()]
     worst = max(compared, key=_closeness)
     return RowsChecked(worst.worst_ratio, _most([result.error for result in compared]), _most(honest),
                        library_errors(spec, mine, attributes, answers), tuple(faults), len(rows), worst.bound)
 
 
-def _placed(result: Compared, first: int) -> Compared:
+def _placed(result: Compared, first: int, block: range | None) -> Compared:
     """``result`` of a block that starts at row ``first``, its bound's index counted in the whole output."""
     if result.bound is None:
         return result
-    head, *rest = result.bound.index
-    return replace(result, bound=replace(result.bound, index=(head + first, *rest)))
+    return replace(result, bound=replace(result.bound, index=whole_index(result.bound.index, first, block)))
+
+
+def whole_index(index: tuple[int, ...], first: int, block: range | None) -> tuple[int, ...]:
+    """An index within rows from ``first`` on, and within ``block`` along the inner dimension, in the whole output."""
+    head, *rest = index
+    if block is not None:
+        rest[0] += block.start
+    return (head + first, *rest)
 
 
 def _cut_lengths(lengths: Lengths | None, axis: str, low: int, high: int) -> Lengths | None:
@@ -160,10 +206,14 @@ def _closeness(result: Compared | RowsChecked) -> float:
     return -1.0 if result.worst_ratio is None else result.worst_ratio
 
 
-def _fault(found: Finding, first: int, last: int, axis: str, stage: Stage, case: str) -> tuple[Outcome, Reason]:
-    where = f"{axis} {first} to {last}" if last > first else f"{axis} {first}"
-    index = (found.index[0] + first, *found.index[1:])
-    text = f"Case '{case}', judged at {where} (numbers below count from {first}): {found.text}"
+def _fault(
+    found: Finding, first: int, last: int, block: range | None, axes: tuple[str, ...], stage: Stage, case: str
+) -> tuple[Outcome, Reason]:
+    where = f"{axes[0]} {first} to {last}" if last > first else f"{axes[0]} {first}"
+    if block is not None:
+        where += f" and {axes[1]} {block.start} to {block.stop - 1}"
+    index = whole_index(found.index, first, block)
+    text = f"Case '{case}', judged at {where} (numbers below count from the first of them): {found.text}"
     return found.outcome, Reason(found.code, stage, text, case=case, index=index, got=found.got,
                                  expected=found.expected, bound=found.bound)
 

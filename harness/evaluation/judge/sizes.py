@@ -173,14 +173,16 @@ def _log(low: int, high: int, depth: float) -> int:
 
 def near(spec: OperatorSpec, measured: Mapping[str, int], item: int) -> list[dict[str, int]]:
     """Shapes beside a measured one: each dimension one less, one more and the next prime; where a call would get large,
-    the others are halved, the largest one first. Heads change by groups."""
+    the others are halved, the largest one first. Heads change by groups; a fixed multiple of another dimension changes
+    with it alone."""
     domain = spec.domain
+    free = [dim for dim, span in domain.items() if span.low < span.high]
     own = {dim: measured[dim] // (measured[span.times] if span.times else 1) for dim, span in domain.items()}
     shapes = []
-    for dim in domain:
+    for dim in free:
         for size in (own[dim] - 1, own[dim] + 1, next_prime(own[dim] + 1)):
             changed = {**own, dim: max(1, size)}
-            others = [other for other in domain if other != dim]
+            others = [other for other in free if other != dim]
             while others and spec.bytes_per_call(sizes_of(domain, changed), item) > NEAR_BYTES:
                 widest = max(others, key=lambda other: changed[other])
                 if changed[widest] == 1:

@@ -40,7 +40,7 @@ def settle(shapes: Iterable[Shape], relative: float | None = None) -> None:
     """Set ``near`` of every shape that has none. ``relative`` is a goal's own tolerance. No device is needed."""
     wanted = [shape for shape in shapes if shape.near is None]
     with ThreadPoolExecutor(max(1, min(THREADS, len(os.sched_getaffinity(0))))) as pool:
-        jobs = [(shape, [pool.submit(_absolute, shape, row, relative) for row in known_rows(shape)])
+        jobs = [(shape, [pool.submit(_absolute, shape, row, block, relative) for row, block in known_rows(shape)])
                 for shape in wanted]
         for shape, rows in jobs:
             shape.near = (relative_of(shape), max(row.result() for row in rows))
@@ -54,13 +54,20 @@ def relative_of(shape: Shape) -> float:
     return max(RELATIVE.get(argument.dtype or shape.dtype, 0.0) for argument in shape.spec.outputs)
 
 
-def known_rows(shape: Shape) -> list[range]:
-    """Single rows spread over the shape; everything at once where the operator has no independent rows."""
+def known_rows(shape: Shape) -> list[tuple[range, range | None]]:
+    """Single rows spread over the shape, or single indices of rows where these are large and have independent ones;
+    everything at once where the operator has no independent rows."""
     if not shape.rows:
-        return [range(next(iter(shape.inputs.values())).shape[0])]
-    rows = shape.point.dims[shape.rows]
-    count = min(rows, max(LEAST_ROWS, min(MOST_ROWS, BUDGET // max(1, row_elements(shape)))))
-    return [range(row, row + 1) for row in sorted({number * rows // count for number in range(count)})]
+        return [(range(next(iter(shape.inputs.values())).shape[0]), None)]
+    rows, each = shape.point.dims[shape.rows], max(1, row_elements(shape))
+    inside = shape.point.dims[shape.inner] if shape.inner and each > BUDGET // LEAST_ROWS else 1
+    total = rows * inside
+    count = min(total, max(LEAST_ROWS, min(MOST_ROWS, BUDGET * inside // each)))
+    found = []
+    for place in sorted({number * total // count for number in range(count)}):
+        row, index = divmod(place, inside)
+        found.append((range(row, row + 1), range(index, index + 1) if inside > 1 else None))
+    return found
 
 
 def absolute_for(values: torch.Tensor, bound: torch.Tensor, relative: float) -> float:
@@ -71,8 +78,8 @@ def absolute_for(values: torch.Tensor, bound: torch.Tensor, relative: float) -> 
     return max(0.0, float(room.max())) if room.numel() else 0.0
 
 
-def _absolute(shape: Shape, rows: range, relative: float | None) -> float:
-    dims, inputs = problem_of(shape, rows)
+def _absolute(shape: Shape, rows: range, block: range | None, relative: float | None) -> float:
+    dims, inputs = problem_of(shape, rows, block=block)
     implementation, attributes = load_implementation(shape.spec), shape.attributes
     reference, honest = implementation.reference(inputs, attributes), implementation.honest(inputs, attributes)
     magnitudes = implementation.magnitude(inputs, attributes)

@@ -7,14 +7,18 @@ from collections.abc import Mapping
 
 import torch
 
+from harness.evaluation.buffers import dtype_name
+from harness.evaluation.judge.rows import cut_along
+from harness.evaluation.poison import output_poison
 from harness.evaluation.timing.device.contents import Stretch, renewed
 from harness.evaluation.timing.device.shape import Shape
 from harness.operators.implementation import Tensors
 
 
 def problem_of(shape: Shape, rows: range, stretches: Mapping[str, Stretch] | None = None,
-               table: torch.Tensor | None = None) -> tuple[dict[str, int], Tensors]:
-    """Dimensions and inputs of the ``rows`` (all of them where the operator has no independent rows).
+               table: torch.Tensor | None = None, block: range | None = None) -> tuple[dict[str, int], Tensors]:
+    """Dimensions and inputs of the ``rows`` (all of them where the operator has no independent rows), or of a ``block``
+    of indices of one row along the inner dimension.
 
     First contents, or, with the ``stretches`` of the renewed inputs in the factors' ``table``, those of one sample.
     """
@@ -22,14 +26,19 @@ def problem_of(shape: Shape, rows: range, stretches: Mapping[str, Stretch] | Non
     for argument in shape.spec.inputs:
         base = shape.inputs[argument.name]
         first, last = (rows.start, rows.stop) if argument.dims[0] == shape.rows else (0, base.shape[0])
-        part = base[first:last]
+        part = cut_along(base[first:last], argument.dims, shape.inner, block)
         if stretches is not None and table is not None and argument.name in stretches:
             each = base[0].numel() if base.shape[0] else 0
-            part = renewed(base.flatten(), stretches[argument.name], table, first * each, last * each).view(part.shape)
+            start, count = first * each, part.numel()
+            if block is not None:  # of one row
+                start += block.start * (each // base.shape[1])
+            part = renewed(base.flatten(), stretches[argument.name], table, start, start + count).view(part.shape)
         inputs[argument.name] = part
     dims = dict(shape.point.dims)
     if shape.rows:
         dims[shape.rows] = len(rows)
+    if shape.inner and block is not None:
+        dims[shape.inner] = len(block)
     return dims, inputs
 
 
@@ -45,7 +54,6 @@ def row_elements(shape: Shape) -> int:
 
 
 def untouched(values: torch.Tensor, poison: int) -> torch.Tensor:
-    """Which elements still hold the sweep's sixteen bits, repeated."""
+    """Which elements still hold what the sweep's ``poison`` put into an output of their dtype."""
     words = values.view(torch.int16).view(*values.shape, -1)
-    signed = poison - (1 << 16) if poison >= 1 << 15 else poison
-    return (words == signed).all(-1)
+    return (words == output_poison(dtype_name(values.dtype), poison)).all(-1)

@@ -10,7 +10,7 @@ from typing import Any
 from harness.backends.triton.launcher.requests import Keep, RoundRequest, Sweep
 from harness.evaluation.buffers import DTYPES
 from harness.evaluation.judge.bases import Base, Bases, make_base
-from harness.evaluation.judge.rows import row_dim
+from harness.evaluation.judge.rows import inner_dim, row_dim
 from harness.evaluation.ports import Lent
 from harness.evaluation.timing.device.contents import Factors, Starts, elements, is_renewed
 from harness.evaluation.timing.sides import CANDIDATE
@@ -54,6 +54,7 @@ class Shape:
             if is_renewed(item, argument.per_call))
         self.starts = Starts([elements(item) for item in self.renewed], source)
         self.rows = row_dim(spec)
+        self.inner = inner_dim(spec)
         self.batch = 1
         """Calls of a sample."""
         self.expected_us: float | None = None
@@ -136,22 +137,35 @@ class Shape:
         return windows[:MOST_WINDOWS]
 
     def _poison(self) -> int:
-        """Sixteen bits that make a huge finite value of the shape's dtype, alone or twice in a row."""
-        if self.dtype == "float16":
-            return 29 << 10 | self._random.getrandbits(10)
-        return 227 << 7 | self._random.getrandbits(7)
+        """Sixteen bits: scratch holds them, outputs what ``output_poison`` makes of them."""
+        return self._random.getrandbits(16)
 
     def _keeps(self, slot: int) -> tuple[Keep, ...]:
-        """A random block of rows of every output, and a random stretch of every renewed input."""
+        """A random block of rows of every output, of indices of one row where rows are large and have independent ones,
+        and a random stretch of every renewed input."""
         keeps = []
         outputs = [item for item in self.lending.lent if item.kind == "output"]
         rows = outputs[0].shape[0] if self.rows else 1
+        inside = self.point.dims[self.inner] if self.inner else 1
+        if inside > 1 and max(elements(item) // rows for item in outputs) > KEPT_ELEMENTS:
+            return self._within_a_row(slot, outputs, rows, inside) + self._stretches(slot)
         widest = max(elements(item) // rows for item in outputs)
         count = max(1, min(rows, KEPT_ELEMENTS // max(widest, 1)))
         first = self._random.randrange(rows - count + 1)
         for item in outputs:
             row = nbytes(item) // rows
             keeps.append(Keep(item.name, slot, first * row, count * row))
+        return tuple(keeps) + self._stretches(slot)
+
+    def _within_a_row(self, slot: int, outputs: list[Lent], rows: int, inside: int) -> tuple[Keep, ...]:
+        each = max(elements(item) // (rows * inside) for item in outputs)
+        count = max(1, min(inside, KEPT_ELEMENTS // max(each, 1)))
+        first = self._random.randrange(rows) * inside + self._random.randrange(inside - count + 1)
+        widths = {item.name: nbytes(item) // (rows * inside) for item in outputs}
+        return tuple(Keep(name, slot, first * width, count * width) for name, width in widths.items())
+
+    def _stretches(self, slot: int) -> tuple[Keep, ...]:
+        keeps = []
         for item in self.renewed:
             width, many = width_of(item), min(PROBED_ELEMENTS, elements(item))
             start = self._random.randrange(elements(item) - many + 1)

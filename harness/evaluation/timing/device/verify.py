@@ -31,6 +31,7 @@ from harness.domain.vocabulary import Outcome, Stage
 from harness.evaluation.buffers import dtype_of
 from harness.evaluation.judge.compare import compare
 from harness.evaluation.judge.oracle import expect
+from harness.evaluation.judge.rows import whole_index
 from harness.evaluation.run import Refused
 from harness.evaluation.timing.device.contents import Stretch, renewed, same_bits
 from harness.evaluation.timing.device.problem import problem_of, row_elements, stretches_of, untouched
@@ -103,9 +104,9 @@ def _reasons(left: Left, table: torch.Tensor, stage: Stage, place: float, relati
     blocks = {keep.output: (keep, data) for keep, data in zip(sweep.keeps, left.kept, strict=True)}
     for item in shape.renewed:
         _check_input(item.name, shape, *blocks[item.name], stretches[item.name], table)
-    rows, got = _outputs(shape, blocks)
-    rows, got = _narrowed(shape, rows, got, place)
-    dims, inputs = problem_of(shape, rows, stretches, table)
+    rows, block, got = _outputs(shape, blocks)
+    rows, got = _narrowed(shape, rows, got, place) if block is None else (rows, got)
+    dims, inputs = problem_of(shape, rows, stretches, table, block)
     answers = expect(shape.spec, dims, inputs, shape.attributes, shape.dtype, relative)
     reasons = []
     for argument in shape.spec.outputs:
@@ -113,8 +114,9 @@ def _reasons(left: Left, table: torch.Tensor, stage: Stage, place: float, relati
         found = compare(argument.name, argument.dims, values, untouched(values, sweep.poison),
                         answers[argument.name]).finding
         if found is not None:
-            index = (found.index[0] + rows.start, *found.index[1:])
-            text = f"Sample of {shape.label} from row {rows.start} on: {found.text}"
+            index = whole_index(found.index, rows.start, block)
+            where = f"row {rows.start}" + (f", {shape.inner} {block.start}" if block is not None else "")
+            text = f"Sample of {shape.label} from {where} on: {found.text}"
             reasons.append(Reason(found.code, stage, text, case=shape.label, index=index, got=found.got,
                                   expected=found.expected, bound=found.bound))
     return reasons
@@ -132,18 +134,25 @@ def _check_input(name: str, shape: Shape, keep: Keep, data: bytes, stretch: Stre
         )
 
 
-def _outputs(shape: Shape, blocks: dict[str, tuple[Keep, bytes]]) -> tuple[range, Tensors]:
-    """The rows kept and every output's values there."""
+def _outputs(
+    shape: Shape, blocks: dict[str, tuple[Keep, bytes]]
+) -> tuple[range, range | None, Tensors]:
+    """The rows kept, or the one row and its block of indices along the inner dimension, and every output's values
+    there."""
     got: Tensors = {}
-    rows = range(0)
+    rows, block = range(0), None
+    inside = shape.point.dims[shape.inner] if shape.inner else 1
     for argument in shape.spec.outputs:
         keep, data = blocks[argument.name]
         whole = [shape.point.dims[dim] for dim in argument.dims]
         values = torch.frombuffer(bytearray(data), dtype=dtype_of(argument.dtype or shape.dtype))
         each = math.prod(whole[1:]) * values.element_size()
-        rows = range(keep.offset // each, (keep.offset + keep.count) // each)
-        got[argument.name] = values.view(len(rows), *whole[1:])
-    return rows, got
+        rows = range(keep.offset // each, -(-(keep.offset + keep.count) // each))
+        if keep.count % each:
+            first, count = (size * inside // each for size in (keep.offset % each, keep.count))
+            block = range(first, first + count)
+        got[argument.name] = values.view(len(rows), *(whole[1:] if block is None else (len(block), *whole[2:])))
+    return rows, block, got
 
 
 def _narrowed(shape: Shape, rows: range, got: Tensors, place: float) -> tuple[range, Tensors]:
