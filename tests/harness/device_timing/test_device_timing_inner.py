@@ -99,7 +99,8 @@ def test_blocks_of_positions_keep_to_the_budget_and_name_the_closest_place(shape
     assert found.bound is not None and found.bound.index == (2, SEQ - 1, 1, 3)
     assert [reason.index for _, reason in found.faults] == [(2, SEQ - 1, 1, 3)]
     for row in range(BATCH):
-        blocks = rows._blocks(SEQ, POSITION * BATCH, Collected(values, untouched), row, torch.Generator().manual_seed(3))
+        draw = torch.Generator().manual_seed(3)
+        blocks = rows._blocks(SEQ, POSITION * BATCH, Collected(values, untouched), row, draw)
         seen += [position for block in blocks for position in block]
         assert blocks[0].start == 0 and blocks[-1].stop == SEQ
     assert len(seen) <= BATCH * rows.LEAST_BLOCKS * rows.BLOCK < BATCH * SEQ
