@@ -1,0 +1,1 @@
+"""A linear layer's product with bias and GELU in one call."""
