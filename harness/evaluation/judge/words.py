@@ -15,6 +15,8 @@ AXIS = {
     "kv_heads": "cache head",
     "max_seq": "position",
     "seq": "position",
+    "vocab": "class",
+    "k": "rank",
 }
 TILES = (1024, 512, 256, 128, 64, 32, 16, 8)
 """Sizes of blocks that kernels work in, largest first."""
