@@ -1,0 +1,127 @@
+"""``python -m harness report``: operators x agents x libraries on the device at hand, as a document and a page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.domain.errors import UsageError
+from harness.domain.report import Report
+from harness.domain.vocabulary import Backend, Tier
+from harness.hardware.detect import hardware_name
+from harness.hardware.gpu import gpu_name
+from harness.operators import registry
+from harness.report.settings import AGENTS, PHASES, Folder, Settings, remember, remembered
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--out", type=Path, metavar="DIR", help="a new folder for everything that is measured")
+    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the report in this folder")
+    parser.add_argument("--show", type=Path, metavar="FILE",
+                        help="make the page of a stored report.json beside it and print its figures; measures nothing")
+    parser.add_argument("--only", metavar="OP,OP", help="operators; all of them by default")
+    parser.add_argument("--agents", metavar="AGENT,AGENT", help=f"by default {','.join(AGENTS)}")
+    parser.add_argument("--phases", metavar="PHASE,PHASE", help=f"by default {','.join(PHASES)}")
+    parser.add_argument("--backend", choices=[str(b) for b in Backend], help="triton where a GPU is here, else numba")
+    parser.add_argument("--workload", default="llm")
+    parser.add_argument("--grant", choices=["light", "medium", "heavy"], default="heavy", help="of the playbook")
+    parser.add_argument("--strategy", choices=["halving", "exhaustive"], help="how autotune searches")
+    parser.add_argument("--rounds", type=int, default=20, metavar="N", help="of every campaign")
+    parser.add_argument("--seconds", type=float, default=600.0, metavar="S", help="of every campaign")
+    parser.add_argument("--budget-minutes", type=float, metavar="M",
+                        help="begin nothing new after so many minutes; --resume goes on later")
+    parser.add_argument("--peer-rounds", type=int, metavar="N", help="rounds of a session with libraries")
+    parser.add_argument("--pairs", type=int, metavar="N", help="samples of a round of such a session")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run, write and print; exit 0 complete, 1 something is missing, 2 usage or environment."""
+    from harness.report.page import page
+    from harness.report.text import print_report
+
+    if arguments.show is not None:
+        report = _stored(arguments.show)
+        arguments.show.with_suffix(".html").write_text(page(report), "utf-8")
+        print_report(report, arguments.show.with_suffix(".html"))
+        return 0 if report.complete else 1
+    folder, settings, began = _begun(arguments)
+    from harness.cli.optimize import real_evaluator
+    from harness.cli.progress import Quiet
+    from harness.report.run import ReportRun, write
+
+    budget = None if arguments.budget_minutes is None else 60.0 * arguments.budget_minutes
+    one = ReportRun(folder, settings, began, real_evaluator(Quiet()), _told, budget)
+    try:
+        one.run()
+    finally:
+        report = write(one, page)
+    print_report(report, folder.path / "report.html")
+    return 0 if report.complete else 1
+
+
+def _begun(arguments: argparse.Namespace) -> tuple[Folder, Settings, str]:
+    only, agents, phases = (_names(getattr(arguments, name)) for name in ("only", "agents", "phases"))
+    _known("operator", only, registry.NAMES)
+    _known("agent", agents, AGENTS)
+    _known("phase", phases, PHASES)
+    if arguments.resume is not None:
+        folder = Folder(arguments.resume)
+        settings, began = remembered(folder)
+        _ensure_same_device(settings)
+        return folder, settings.narrowed(only, agents, phases), began
+    if arguments.out is None:
+        raise UsageError("report needs --out DIR for a new report, or --resume DIR to go on with one.")
+    folder = Folder(arguments.out)
+    if folder.read("run.json") is not None:
+        raise UsageError(f"{arguments.out} holds a report already. Go on with --resume, or name another folder.")
+    gpu = gpu_name()
+    backend = Backend(arguments.backend or (Backend.TRITON if gpu else Backend.NUMBA))
+    if backend is Backend.TRITON and gpu is None:
+        raise UsageError("This host has no GPU that kernels can be launched on. Run the report where one is, or with "
+                         "--backend numba.")
+    settings = Settings(
+        backend, str(gpu) if backend is Backend.TRITON else hardware_name(), arguments.workload,
+        only or registry.NAMES, agents or AGENTS, phases or PHASES, Tier(arguments.grant), arguments.strategy,
+        arguments.rounds, arguments.seconds, arguments.peer_rounds, arguments.pairs)
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    remember(folder, replace(settings, operators=only or registry.NAMES), began)
+    return folder, settings, began
+
+
+def _ensure_same_device(settings: Settings) -> None:
+    here = gpu_name() if settings.backend is Backend.TRITON else hardware_name()
+    if here != settings.hardware:
+        raise UsageError(f"The report in this folder is of '{settings.hardware}', this host is '{here}'. Figures of "
+                         "different devices are never mixed: start another report here.")
+
+
+def _stored(path: Path) -> Report:
+    import json
+
+    from harness.domain.codec import check_schema, from_document
+
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The report {path} cannot be read: {error}.") from error
+    check_schema(document, "report")
+    return from_document(document, Report)
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _known(what: str, names: tuple[str, ...] | None, known: tuple[str, ...]) -> None:
+    for name in names or ():
+        if name not in known:
+            raise UsageError(f"There is no {what} '{name}'. Known: {', '.join(known)}.")
+
+
+def _told(text: str) -> None:
+    sys.stderr.write(f"{datetime.now(UTC):%H:%M:%S} {text}\n")
+    sys.stderr.flush()

@@ -1,0 +1,101 @@
+"""What a report runs, and the folder that remembers it between several runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.domain.errors import UsageError
+from harness.domain.vocabulary import Backend, Tier
+
+PHASES = ("peers", "campaigns", "final")
+"""In order: libraries beside the baseline, every agent's campaign, libraries beside everybody's best kernel."""
+AGENTS = ("playbook", "autotune")
+AGAIN = "Remove it, and what it held is measured again."
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``rounds`` and ``seconds`` bound each campaign; ``peer_rounds`` and ``pairs`` are samples of the sessions with
+    libraries, ``None`` the usual numbers."""
+
+    backend: Backend
+    hardware: str
+    workload: str
+    operators: tuple[str, ...]
+    agents: tuple[str, ...] = AGENTS
+    phases: tuple[str, ...] = PHASES
+    grant: Tier = Tier.HEAVY
+    strategy: str | None = None
+    rounds: int = 20
+    seconds: float = 600.0
+    peer_rounds: int | None = None
+    pairs: int | None = None
+
+    def narrowed(self, operators: tuple[str, ...] | None, agents: tuple[str, ...] | None,
+                 phases: tuple[str, ...] | None) -> Settings:
+        """For a run that does a part of it; what is not named stays."""
+        return replace(self, operators=operators or self.operators, agents=agents or self.agents,
+                       phases=phases or self.phases)
+
+
+class Folder:
+    """Documents of a report by name; each is written whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """A document, ``None`` where it is not there yet.
+
+        Raises:
+            UsageError: it is there and cannot be read.
+        """
+        path = self.path / name
+        if not path.is_file():
+            return None
+        try:
+            document = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path} cannot be read: {error}. {AGAIN}") from error
+        if not isinstance(document, dict):
+            raise UsageError(f"{path} is no document of a report. {AGAIN}")
+        return document
+
+    def write(self, name: str, document: Mapping[str, Any]) -> None:
+        """Store a document."""
+        self.write_text(name, json.dumps(document, indent=1, sort_keys=True) + "\n")
+
+    def write_text(self, name: str, text: str) -> Path:
+        """Store a text; where it lies."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.{os.getpid()}")
+        partial.write_text(text, "utf-8")
+        partial.replace(path)
+        return path
+
+
+def remember(folder: Folder, settings: Settings, began: str) -> None:
+    """Store the settings of a new report."""
+    folder.write("run.json", {"settings": asdict(settings), "began": began, "runs": []})
+
+
+def remembered(folder: Folder) -> tuple[Settings, str]:
+    """The settings and the beginning of the report in ``folder``.
+
+    Raises:
+        UsageError: there is none.
+    """
+    document = folder.read("run.json")
+    if document is None:
+        raise UsageError(f"{folder.path} holds no report to go on with. Start one with --out.")
+    raw = dict(document["settings"])
+    for name in ("operators", "agents", "phases"):
+        raw[name] = tuple(raw[name])
+    raw["backend"], raw["grant"] = Backend(raw["backend"]), Tier(raw["grant"])
+    return Settings(**raw), str(document["began"])
