@@ -17,8 +17,10 @@ from harness.evaluation.run import Refused, Run
 from harness.operators.base import OperatorSpec
 
 SMALL_BYTES = 60_000
-SMALL_SIZES = {"rows": 12, "cols": 200, "batch": 2, "max_seq": 28, "kv_heads": 2, "q_heads": 3, "dim": 32, "seq": 20,
-               "half": 24}
+SMALL_SIZES = {
+    "rows": 12, "cols": 200, "batch": 2, "max_seq": 28, "kv_heads": 2, "q_heads": 3, "dim": 32, "seq": 20,
+    "half": 24, "m": 12, "k": 9, "n": 40, "vocab": 200,
+}
 STAGES = {Stage.SMOKE: smoke, Stage.CORRECTNESS: correctness, Stage.PROBES: probes}
 
 

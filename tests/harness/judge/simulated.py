@@ -103,7 +103,16 @@ def _decode(inputs: dict[str, torch.Tensor], attributes: dict[str, float], how: 
     return torch.where((lengths > 0)[:, None, None], gathered / total, 0.0).to(dtype)
 
 
-KERNELS = {"rms_norm": _rms_norm, "softmax": _softmax, "decode_attention": _decode}
+def _matmul_bias_gelu(inputs: dict[str, torch.Tensor], attributes: dict[str, float], how: Numerics) -> torch.Tensor:
+    dtype, operand = inputs["a"].dtype, FORMATS[how.operands]
+    a, b, bias = (inputs[name].float() for name in ("a", "b", "bias"))
+    terms = operand(a)[:, None, :] * operand(b).mT[None]
+    sums = how.total(torch.cat([terms, bias[None, :, None].expand(len(a), -1, 1)], -1))[..., 0]  # never rounded inside
+    return torch.nn.functional.gelu(sums, approximate="tanh").to(dtype)
+
+
+KERNELS = {"rms_norm": _rms_norm, "softmax": _softmax, "decode_attention": _decode,
+           "matmul_bias_gelu": _matmul_bias_gelu}
 
 
 def missed(spec: OperatorSpec, dtype: str, how: Numerics, seed: int, cases: Any) -> Iterator[str]:
