@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.backends.triton.targets import TARGETS, find_target
 from harness.domain.codec import to_document
 from harness.domain.errors import UsageError
 from harness.domain.goal import Goal, goal_from_document, goal_from_toml
 from harness.domain.vocabulary import Backend
 from harness.hardware.detect import hardware_name
 from harness.hardware.digests import digest
+from harness.hardware.gpu import gpu_name
 
 DRY_RUN_TARGET = "nvidia-h200"
 """The device a Triton campaign without a GPU is prepared for where the goal names none."""
@@ -93,8 +95,12 @@ def _checked(document: dict[str, Any]) -> Goal:
                          "--hardware out, or run the campaign on that machine.")
     if goal.backend is Backend.TRITON and goal.hardware != "interpreter":
         digest(goal.hardware)  # raises UsageError with the names known
+        find_target(goal.hardware)  # raises UsageError where no plan can be compiled for it
     return goal
 
 
 def _default_hardware(backend: str) -> str:
-    return hardware_name() if backend == Backend.NUMBA else DRY_RUN_TARGET
+    if backend == Backend.NUMBA:
+        return hardware_name()
+    here = gpu_name()
+    return here if here in TARGETS else DRY_RUN_TARGET

@@ -163,6 +163,7 @@ def _request_of(arguments: argparse.Namespace) -> EvaluationRequest:
 
 
 def _hardware(asked: str | None, backend: Backend) -> str:
+    from harness.backends.triton.targets import find_target
     from harness.hardware.digests import digest
     from harness.hardware.gpu import gpu_name
 
@@ -173,6 +174,7 @@ def _hardware(asked: str | None, backend: Backend) -> str:
         raise UsageError(f"Numba kernels are timed on this machine, which is '{here}', not '{asked}'.")
     if backend is Backend.TRITON and asked != "interpreter":
         digest(asked)  # raises UsageError with the names known
+        find_target(asked)  # raises UsageError where no plan can be compiled for it
     return asked
 
 

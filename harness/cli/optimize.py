@@ -136,8 +136,7 @@ def document_of(state: CampaignState, final: Verdict | None, label: str, seconds
 
 
 def _hardware_facts(state: CampaignState) -> dict[str, object]:
-    found = digest(state.goal.hardware)
-    return {"title": found.title, "text": found.text, **{fact.name: fact.value for fact in found.facts}}
+    return digest(state.goal.hardware).for_agents()
 
 
 def _print(state: CampaignState, final: Verdict | None, seconds: float, out: Path | None) -> None:

@@ -1,7 +1,7 @@
 """Roofs of a GPU: memory rates measured by the launcher once per environment class, and the datasheet's matrix rate.
 
 A roof is the best rate seen: a later measurement may raise what is kept and never lowers it. The matrix rate is the
-datasheet's dense peak, which no kernel reaches: an upper bound, and named so.
+datasheet's dense peak, which no kernel reaches: an upper bound, and named so; the one that is reached is ``matmul``'s.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def device_roofs(device: Measurable, class_: str, *, afresh: bool = False) -> De
     Raises:
         InfrastructureError: the launcher measured nothing sensible.
     """
-    path = var_folder() / "roofs" / f"{class_.replace('/', '_')}.json"
+    path = _path(class_)
     kept = _kept(path)
     if kept is not None and not afresh:
         return kept
@@ -82,6 +82,15 @@ def device_roofs(device: Measurable, class_: str, *, afresh: bool = False) -> De
         partial.write_text(json.dumps(asdict(best)), "utf-8")
         partial.replace(path)
     return best
+
+
+def kept_roofs(class_: str) -> DeviceRoofs | None:
+    """The roofs that were measured for environment class ``class_``, ``None`` before that."""
+    return _kept(_path(class_))
+
+
+def _path(class_: str) -> Path:
+    return var_folder() / "roofs" / f"{class_.replace('/', '_')}.json"
 
 
 def _measure(device: Measurable) -> DeviceRoofs:

@@ -1,38 +1,36 @@
 """Facts about devices that agents are told and pages show (R9).
 
-Sources. H200, registers to L2: read from the device through the CUDA driver (driver 580, CUDA 13.0); its memory
-bandwidth: NVIDIA's H200 datasheet. H100 SXM and A100 SXM: NVIDIA's Hopper and Ampere tuning guides (shared memory,
-registers, warps), the CUDA C++ Programming Guide's table of compute capabilities 9.0 and 8.0, and the H100 and A100
-datasheets (bandwidth, dense rates without sparsity). CPU facts: ``/proc/cpuinfo``, ``/sys`` and the measured roofs.
+GPUs come from ``gpu_facts``, where every fact has its source; what this host's GPU reports of itself, and what was
+measured on it, goes before that. CPU facts: ``/proc/cpuinfo``, ``/sys``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from harness.domain.errors import UsageError
+from harness.hardware import reported
 from harness.hardware.cores import reserve
 from harness.hardware.detect import detect_cpu, hardware_name
+from harness.hardware.gpu import card, name_of
+from harness.hardware.gpu_facts import BOARDS, GPU_RULES, UNKNOWN_NVIDIA, Fact
 
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One property with its unit in words; ``value`` is printed as it is."""
-
-    name: str
-    value: str
-    note: str = ""
+PROC = "/proc/cpuinfo and /sys of this machine"
 
 
 @dataclass(frozen=True, slots=True)
 class HardwareDigest:
-    """A device in facts and in rules of thumb for whoever writes kernels for it."""
+    """A device in facts and in rules of thumb for whoever writes kernels for it; ``numbers`` are the facts that
+    arithmetic needs, in base units (``multiprocessors``, ``l2_bytes``, ``memory_bandwidth``, ...)."""
 
     name: str
     title: str
     kind: str  # gpu | cpu | interpreter
     facts: tuple[Fact, ...]
     rules: tuple[str, ...]
+    numbers: dict[str, float] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -40,62 +38,12 @@ class HardwareDigest:
         facts = [f"- {fact.name}: {fact.value}" + (f" ({fact.note})" if fact.note else "") for fact in self.facts]
         return "\n".join([f"{self.title} ({self.name})", *facts, "Rules:", *(f"- {rule}" for rule in self.rules)])
 
-
-COMMON_GPU = (
-    Fact("Warp size", "32 threads"),
-    Fact("Registers", "65,536 of 32 bits per multiprocessor, at most 255 per thread"),
-    Fact("Threads", "at most 2,048 per multiprocessor and 1,024 per block"),
-    Fact("Shared-memory banks", "32 banks of 4 bytes", "threads of a warp on one bank but different words serialise"),
-    Fact("Vector loads", "up to 16 bytes per thread", "needs 16-byte alignment: keep row strides a multiple of it"),
-)
-GPU_RULES = (
-    "A warp whose threads branch differently runs both sides; mask instead of branching inside a row.",
-    "Registers per thread x threads per block must fit 65,536, or fewer blocks are resident.",
-    "Shared memory per stage is (BLOCK_M x BLOCK_K + BLOCK_K x BLOCK_N) x element size.",
-    "Accumulators live in registers: 256 x 128 float32 over 512 threads is 64 registers a thread.",
-    "Memory-bound kernels need enough bytes in flight: more warps, wider loads, or asynchronous copies in stages.",
-    "A working set below the L2 size is not measured against memory bandwidth.",
-)
-HOPPER_RULES = (
-    "Asynchronous bulk copies (TMA) move tiles to shared memory without registers; use tensor descriptors.",
-    "Warp specialisation lets some warps load while others compute; it pays where both are long.",
-)
+    def for_agents(self) -> dict[str, Any]:
+        """What ``AgentContext.hardware`` holds: ``text``, every fact by its name, every number by its own."""
+        return {"name": self.name, "title": self.title, "kind": self.kind, "text": self.text,
+                **{fact.name: fact.value for fact in self.facts}, **self.numbers}
 
 
-def _gpu(name: str, title: str, facts: tuple[tuple[str, str, str], ...], rules: tuple[str, ...]) -> HardwareDigest:
-    return HardwareDigest(name, title, "gpu", tuple(Fact(*fact) for fact in facts) + COMMON_GPU, rules)
-
-
-GPUS: dict[str, HardwareDigest] = {
-    digest.name: digest
-    for digest in (
-        _gpu("nvidia-h200", "NVIDIA H200 SXM", (
-            ("Architecture", "Hopper, compute capability 9.0", ""),
-            ("Multiprocessors", "132", ""),
-            ("Memory bandwidth", "4.8 TB/s", "datasheet; a 2 GiB copy reached 4.25 TB/s"),
-            ("Memory", "141 GB HBM3e", ""),
-            ("L2 cache", "60 MiB", "as the driver reports it; vendor texts say 50 MB"),
-            ("Shared memory", "227 KiB per block, 228 KiB per multiprocessor", ""),
-            ("Dense matrix rates", "989 TFLOP/s bf16 and fp16, 495 TF32, 67 fp32", "datasheet"),
-        ), GPU_RULES + HOPPER_RULES),
-        _gpu("nvidia-h100", "NVIDIA H100 SXM", (
-            ("Architecture", "Hopper, compute capability 9.0", ""),
-            ("Multiprocessors", "132", ""),
-            ("Memory bandwidth", "3.35 TB/s", "datasheet"),
-            ("L2 cache", "50 MB", ""),
-            ("Shared memory", "227 KiB per block, 228 KiB per multiprocessor", ""),
-            ("Dense matrix rates", "989 TFLOP/s bf16 and fp16, 495 TF32, 67 fp32", "datasheet"),
-        ), GPU_RULES + HOPPER_RULES),
-        _gpu("nvidia-a100", "NVIDIA A100 SXM 80 GB", (
-            ("Architecture", "Ampere, compute capability 8.0", ""),
-            ("Multiprocessors", "108", ""),
-            ("Memory bandwidth", "2.04 TB/s", "datasheet"),
-            ("L2 cache", "40 MB", ""),
-            ("Shared memory", "163 KiB per block, 164 KiB per multiprocessor", ""),
-            ("Dense matrix rates", "312 TFLOP/s bf16 and fp16, 156 TF32, 19.5 fp32", "datasheet"),
-        ), GPU_RULES),
-    )
-}
 INTERPRETER = HardwareDigest(
     "interpreter", "Triton's interpreter", "interpreter",
     (Fact("Speed", "not timed", "kernels run as Python on the CPU: only results count"),),
@@ -105,22 +53,48 @@ INTERPRETER = HardwareDigest(
 
 def known() -> tuple[str, ...]:
     """Names a digest exists for, this machine's first."""
-    return (hardware_name(), *GPUS, INTERPRETER.name)
+    here = card()
+    own = (name_of(here),) if here is not None else ()
+    return tuple(dict.fromkeys((hardware_name(), *own, *BOARDS, INTERPRETER.name)))
 
 
 def digest(name: str) -> HardwareDigest:
-    """Facts and rules of the device ``name``.
+    """Facts and rules of the device ``name``; where it is this host's, with what it reports of itself.
 
     Raises:
         UsageError: nothing is known about it; the known names are listed.
     """
     if name == hardware_name():
         return cpu_digest()
-    if name in GPUS:
-        return GPUS[name]
     if name == INTERPRETER.name:
         return INTERPRETER
+    here = card()
+    own = here is not None and name_of(here) == name
+    board = BOARDS.get(name)
+    if board is not None:
+        found = HardwareDigest(name, board.title, "gpu", board.facts, board.rules, board.numbers)
+        return filled(found, reported.attributes(), reported.roofs_of(name)) if own else found
+    if own and here is not None:
+        bare = HardwareDigest(name, here.title, "gpu", UNKNOWN_NVIDIA, GPU_RULES)
+        return filled(bare, reported.attributes(), reported.roofs_of(name))
     raise UsageError(f"Nothing is known about hardware '{name}'. Known here: {', '.join(known())}.")
+
+
+def filled(found: HardwareDigest, told: Mapping[str, Any], measured: tuple[Fact, ...]) -> HardwareDigest:
+    """``found`` with what the driver told in place of what documents say, and with what was ``measured``. A fact keeps
+    its words where the driver says no more than them: architectures and memories have names beside figures."""
+    fresh = {fact.name: fact for fact in reported.facts_of(told)}
+    kept = tuple(_merged(fact, fresh.pop(fact.name, None)) for fact in found.facts)
+    return replace(found, facts=(*kept, *fresh.values(), *measured),
+                   numbers={**found.numbers, **reported.numbers_of(told)})
+
+
+def _merged(fact: Fact, fresh: Fact | None) -> Fact:
+    if fresh is None:
+        return fact
+    if fact.name in ("Architecture", "Memory"):
+        return replace(fact, note=f"{fact.note}; " * bool(fact.note) + f"the driver here: {fresh.value}")
+    return fresh
 
 
 def cpu_digest() -> HardwareDigest:
@@ -130,11 +104,11 @@ def cpu_digest() -> HardwareDigest:
                        for c in cpu.caches if c.kind != "Instruction")
     lanes = cpu.simd_bits // 32
     facts = (
-        Fact("Processor", cpu.model, f"{cpu.vendor} family {cpu.family}"),
-        Fact("Cores", f"{cpu.cores} in the machine, {cores.threads} for the timed kernel"),
-        Fact("SIMD", f"{cpu.simd}, {cpu.simd_bits} bits", f"{lanes} float32 lanes"),
-        Fact("Caches", caches or "unknown"),
-        Fact("Memory", _size(cpu.memory_bytes)),
+        Fact("Processor", cpu.model, f"{cpu.vendor} family {cpu.family}", PROC),
+        Fact("Cores", f"{cpu.cores} in the machine, {cores.threads} for the timed kernel", "", PROC),
+        Fact("SIMD", f"{cpu.simd}, {cpu.simd_bits} bits", f"{lanes} float32 lanes", PROC),
+        Fact("Caches", caches or "unknown", "", PROC),
+        Fact("Memory", _size(cpu.memory_bytes), "", PROC),
     )
     rules = (
         "Rows are contiguous: loop over the last dimension innermost, so that loads vectorise.",
@@ -144,7 +118,7 @@ def cpu_digest() -> HardwareDigest:
         _threads_rule(cores.threads),
         "Transcendental functions in a loop vectorise only where the compiler finds a vector library.",
     )
-    return HardwareDigest(hardware_name(), cpu.model, "cpu", facts, rules)
+    return HardwareDigest(hardware_name(), cpu.model, "cpu", facts, rules, {"threads": cores.threads})
 
 
 def _threads_rule(threads: int) -> str:

@@ -46,7 +46,7 @@ def matmul_roof(class_: str, *, afresh: bool = False, measure: Callable[[], Matm
 
     ``afresh`` measures again and keeps the better, before anybody is suspected for having beaten it.
     """
-    path = var_folder() / "roofs" / f"{class_.replace('/', '_')}.matmul.json"
+    path = _path(class_)
     kept = _kept(path)
     if kept is not None and kept.flops is not None and not afresh:
         return kept
@@ -60,6 +60,15 @@ def matmul_roof(class_: str, *, afresh: bool = False, measure: Callable[[], Matm
             partial.write_text(json.dumps(asdict(found)), "utf-8")
             partial.replace(path)
     return found
+
+
+def kept_matmul(class_: str) -> MatmulRoof | None:
+    """The roof that was measured for environment class ``class_``, ``None`` before that."""
+    return _kept(_path(class_))
+
+
+def _path(class_: str) -> Path:
+    return var_folder() / "roofs" / f"{class_.replace('/', '_')}.matmul.json"
 
 
 def measured(index: int = 0) -> MatmulRoof:

@@ -6,14 +6,18 @@ import json
 
 import pytest
 
+from harness.backends.triton.targets import TARGETS, find_target
 from harness.domain.codec import to_document
 from harness.domain.errors import InfrastructureError, UsageError
 from harness.domain.vocabulary import Backend
-from harness.hardware import exclusive, roofs, telemetry
+from harness.hardware import digests, exclusive, nvml, reported, roofs, telemetry
 from harness.hardware.cores import OVERRIDE, allowed, split
 from harness.hardware.cpu import cpu_list, read_cpu
 from harness.hardware.detect import environment, hardware_name
-from harness.hardware.digests import digest, known
+from harness.hardware.device_roofs import device_roofs
+from harness.hardware.digests import digest, filled, known
+from harness.hardware.gpu_facts import BOARDS, Fact
+from harness.hardware.matmul import MatmulRoof, matmul_roof
 from harness.hardware.roofs import Level, Roofs
 
 INTEL = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel name\t: Xeon\nflags\t\t: sse4_2 avx avx2\n\nprocessor: 1\n"
@@ -69,6 +73,90 @@ def test_every_known_digest_has_facts_rules_and_a_text():
 def test_unknown_hardware_lists_the_known():
     with pytest.raises(UsageError, match="nvidia-h200"):
         digest("nvidia-h2000")
+
+
+def test_six_gpus_are_known_and_every_fact_names_its_source():
+    assert {"nvidia-h200", "nvidia-h100", "nvidia-a100", "nvidia-b200", "nvidia-l40s", "amd-mi300x"} == set(BOARDS)
+    for board in BOARDS.values():
+        assert all(fact.source and fact.value for fact in board.facts), board.name
+        assert len({fact.name for fact in board.facts}) == len(board.facts)
+        names = " ".join(fact.name for fact in board.facts).lower()
+        for topic in ("bandwidth", "registers", "l2", "rates", "architecture"):
+            assert topic in names, (board.name, topic)
+        assert set(board.numbers) == {"multiprocessors", "memory_bandwidth", "l2_bytes", "shared_bytes_per_block",
+                                      "matrix_flops", "warp"}
+
+
+def test_facts_agree_with_the_targets_that_plans_are_compiled_for():
+    for name, target in TARGETS.items():
+        numbers = BOARDS[name].numbers
+        assert numbers["multiprocessors"] == target.multiprocessors and numbers["warp"] == target.warp
+        assert numbers["shared_bytes_per_block"] == target.shared_optin
+        assert numbers["l2_bytes"] == pytest.approx(target.l2_bytes, rel=0.05)
+        assert numbers["memory_bandwidth"] == pytest.approx(target.memory_clock_khz * target.bus_bits * 250, rel=0.02)
+
+
+def test_agents_get_facts_by_name_and_numbers():
+    facts = digest("nvidia-h200").for_agents()
+    assert facts["multiprocessors"] == 132 and facts["memory_bandwidth"] == 4.8e12
+    assert facts["Memory bandwidth"] == "4.8 TB/s" and "TMA" in facts["text"]
+    assert json.dumps(facts)
+
+
+TOLD = {"name": "NVIDIA H200", "memory_bytes": 150109880320, "threads_per_block": 1024, "shared_default": 49152,
+        "warp": 32, "clock_khz": 1980000, "multiprocessors": 130, "memory_clock_khz": 3201000, "bus_bits": 6016,
+        "l2_bytes": 62914560, "threads_per_sm": 2048, "major": 9, "minor": 0, "shared_per_sm": 233472,
+        "registers_per_sm": 65536, "shared_optin": 232448, "blocks_per_sm": 32}
+
+
+def test_what_the_device_reports_goes_before_what_documents_say():
+    found = filled(digest("nvidia-h200"), TOLD, (Fact("Measured memory roofs", "copy 4.27 TB/s"),))
+    by_name = {fact.name: fact for fact in found.facts}
+    assert by_name["Multiprocessors"].value == "130" and by_name["Multiprocessors"].source == reported.DRIVER
+    assert by_name["L2 cache"].value == "62,914,560 bytes"
+    assert by_name["Memory"].value == "141 GB HBM3e" and "150,109,880,320 bytes" in by_name["Memory"].note
+    assert by_name["Memory bandwidth"].value == "4.8 TB/s"  # no driver reports it
+    assert by_name["Measured memory roofs"].value == "copy 4.27 TB/s"
+    assert found.numbers["multiprocessors"] == 130 and found.numbers["memory_bandwidth"] == 4.8e12
+    assert len(by_name) == len(found.facts)
+
+
+def test_a_device_that_tells_little_keeps_the_documents():
+    before = digest("nvidia-h200")
+    assert filled(before, {}, ()) == before
+    part = filled(before, {"multiprocessors": 131, "major": "nine"}, ())
+    assert part.numbers["multiprocessors"] == 131
+
+
+def test_a_gpu_nobody_wrote_about_is_described_by_itself(monkeypatch):
+    own = nvml.Card("NVIDIA RTX 6000", "580.1", "GPU-1")
+    monkeypatch.setattr(digests, "card", lambda: own)
+    monkeypatch.setattr(reported, "attributes", lambda: TOLD)
+    monkeypatch.setattr(reported, "roofs_of", lambda name: ())
+    found = digest("nvidia-rtx-6000")
+    assert found.title == "NVIDIA RTX 6000" and found.numbers["multiprocessors"] == 130
+    assert "nvidia-rtx-6000" in known() and found.rules
+
+
+def test_measured_roofs_are_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNELOPT_VAR", str(tmp_path))
+    assert reported.roofs_of("nvidia-h200") == ()
+    class_ = environment(Backend.TRITON, "nvidia-h200").class_
+
+    class Device:
+        def roofs(self):
+            return {"copy": 4.27e12, "read": 4.36e12}
+
+    device_roofs(Device(), class_)
+    matmul_roof(class_, measure=lambda: MatmulRoof(8.246e14, "cuBLAS 13.1.0"))
+    memory, product = reported.roofs_of("nvidia-h200")
+    assert "4.27 TB/s" in memory.value and (product.value, product.note) == ("825 TFLOP/s", "cuBLAS 13.1.0")
+
+
+def test_a_device_without_plans_cannot_be_a_goal():
+    for name in ("amd-mi300x", "nvidia-b200"):
+        with pytest.raises(UsageError, match="plans can be compiled for"):
+            find_target(name)
 
 
 def test_steal_and_switches_make_a_disturbance():

@@ -153,6 +153,30 @@ def hardware_digest(name: str) -> dict[str, Any]:
         return to_document(digest(name))
 
 
+def hardware_known() -> tuple[str, ...]:
+    """Names of all devices that a digest exists for: this machine's own, and GPUs that it does not have."""
+    with translated():
+        from harness.hardware.digests import known
+
+        return known()
+
+
+def hardware_known() -> tuple[str, ...]:
+    """Names of devices with a digest, this machine's first; what only stands in for a device is left out."""
+    with translated():
+        from harness.hardware.digests import digest, known
+
+        return tuple(name for name in known() if digest(name).kind != "interpreter")
+
+
+def compile_targets() -> tuple[str, ...]:
+    """GPUs that Triton plans can be compiled for without having one, the default first: targets of dry runs."""
+    with translated():
+        from harness.backends.triton.targets import TARGETS
+
+        return tuple(TARGETS)
+
+
 def evaluator_version() -> str:
     """Version of the evaluator in this installation."""
     from harness import EVALUATOR_VERSION

@@ -9,7 +9,6 @@ from apps.campaigns.models import Campaign
 from harness.agents.protocol import Agent
 from harness.agents.registry import make_agent
 from harness.campaign.context import ask, context_of
-from harness.domain.codec import to_document
 from harness.domain.errors import HarnessError, UsageError
 from harness.domain.goal import AgentChoice
 from harness.engine import actions, results
@@ -52,6 +51,6 @@ def _answer(campaign: Campaign, state: CampaignState, action: actions.AskAgent,
 
 def _hardware(name: str) -> dict[str, object]:
     try:
-        return to_document(digest(name))
+        return digest(name).for_agents()
     except UsageError:
         return {}
