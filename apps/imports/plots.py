@@ -13,7 +13,7 @@ from apps.imports.screens.campaigns import Curve
 COLOURS = ("--plot-candidate", "--plot-library", "--plot-incumbent", "--plot-rejected")
 DASHES = ("solid", "dash", "dot", "dashdot")
 SIDES = {"ours": ("--plot-candidate", "circle"), "peer": ("--plot-library", "diamond-open"),
-         "control": ("--plot-incumbent", "x-thin-open")}
+         "control": ("--plot-incumbent", "circle")}
 
 
 def plain(text: str) -> str:

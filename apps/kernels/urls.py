@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.kernels.views import kernels, operators, slots, verdicts
+from apps.kernels.views import hardware, kernels, operators, slots, verdicts
 
 urlpatterns = [
     path("operators/", operators.listing, name="operators"),
@@ -15,6 +15,8 @@ urlpatterns = [
         slots.roll_back,
         name="rollback",
     ),
+    path("hardware/", hardware.listing, name="hardware-list"),
+    path("hardware/<str:name>/", hardware.hardware_page, name="hardware"),
     path("kernels/<str:digest>/", kernels.kernel_page, name="kernel"),
     path("kernels/<str:digest>/source.py", kernels.source, name="kernel-source"),
     path("verdicts/<int:pk>/", verdicts.verdict_page, name="verdict"),

@@ -154,14 +154,6 @@ def hardware_digest(name: str) -> dict[str, Any]:
 
 
 def hardware_known() -> tuple[str, ...]:
-    """Names of all devices that a digest exists for: this machine's own, and GPUs that it does not have."""
-    with translated():
-        from harness.hardware.digests import known
-
-        return known()
-
-
-def hardware_known() -> tuple[str, ...]:
     """Names of devices with a digest, this machine's first; what only stands in for a device is left out."""
     with translated():
         from harness.hardware.digests import digest, known

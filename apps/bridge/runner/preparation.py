@@ -9,8 +9,6 @@ from apps.bridge import api
 from apps.kernels.services import hardware_register, operators_sync
 from apps.reviews.services import gate_prepare
 
-KNOWN_DEVICES = ("nvidia-h200",)
-
 
 def prepare(*, demo: bool) -> list[str]:
     """Write what is missing; answers sentences about what will not work. Idempotent, takes about a second."""
@@ -21,7 +19,7 @@ def prepare(*, demo: bool) -> list[str]:
     operators_sync()
     here, *others = api.devices_here()
     hardware_register(name=here.name, title="this machine", backends=["numba"], facts=_facts(here.name))
-    for name in dict.fromkeys((*KNOWN_DEVICES, *(device.name for device in others))):
+    for name in dict.fromkeys((*api.compile_targets(), *(device.name for device in others))):
         hardware_register(name=name, backends=["triton"], facts=_facts(name))
     if demo:
         from apps.bridge.runner.demo.people import seed_people

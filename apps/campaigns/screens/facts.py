@@ -9,6 +9,7 @@ from apps.core import figures
 
 UNITS = {"bytes": figures.size, "gbps": figures.gigabytes_per_second}
 NOT_SHOWN = {"version", "name"}
+ACRONYMS = {"cpu", "gpu", "simd", "l2"}
 
 
 def fact_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -28,7 +29,8 @@ def words(key: str) -> str:
     """A field name as words, its unit left away."""
     for suffix in ("_bytes", "_gbps"):
         key = key.removesuffix(suffix)
-    return key.replace("_", " ").capitalize()
+    text = key.replace("_", " ")
+    return text.upper() if text in ACRONYMS else text.capitalize()
 
 
 def value_text(key: str, value: Any) -> str:

@@ -22,7 +22,7 @@ NAV = (
     ("leaderboards", "/leaderboards/", "Leaderboards"),
     ("system", "/system/", "System"),
 )
-SECTIONS = {"kernels": "operators", "verdicts": "operators"}
+SECTIONS = {"kernels": "operators", "verdicts": "operators", "hardware": "system"}
 
 
 def signed_in(context: RequestContext) -> Any:

@@ -11,7 +11,7 @@ from django.urls import reverse
 from apps.core.errors import NotFound
 from apps.core.paging import SignedIn, page, see_other
 from apps.kernels import selectors
-from apps.kernels.models import Operator
+from apps.kernels.models import Hardware, Operator
 
 NUMBERED = {"c": "campaign", "r": "review", "v": "verdict"}
 
@@ -36,9 +36,12 @@ def jump(request: SignedIn) -> HttpResponse:
     operator = Operator.objects.filter(name__iexact=asked.replace(" ", "_")).first()
     if operator is not None:
         return see_other(reverse("operator", args=[operator.name]))
+    hardware = Hardware.objects.filter(name__iexact=asked.replace(" ", "-")).first()
+    if hardware is not None:
+        return see_other(reverse("hardware", args=[hardware.name]))
     messages.warning(
         request,
         f"Nothing is called '{asked}'. Write C-3, C-3 r4, R-2, V-17, at least 8 digits of a digest, "
-        "or an operator's name.",
+        "or the name of an operator or a device.",
     )
     return see_other("/")
