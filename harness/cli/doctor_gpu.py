@@ -10,7 +10,8 @@ from pathlib import Path
 from harness.cli.doctor_check import Check
 
 DRY = "Triton campaigns are dry runs: checked and planned, not timed."
-TOOL_S = 20.0
+TOOL_S, NCU_S = 20.0, 60.0
+CLOCK_ONLY = "Profiles come from the launcher's clock: times and shares of the roof, no counters."
 PLACES = "/usr/local/cuda/bin:/opt/nvidia/nsight-compute"
 
 
@@ -57,9 +58,46 @@ def compute_sanitizer() -> Check:
 
 
 def ncu() -> Check:
-    """The kernel profiler."""
-    return _tool("ncu", "Timings are held against the judge's clock and the roofs, not against a profiler.",
-                 "Install NVIDIA Nsight Compute, put 'ncu' on the worker's PATH and permit performance counters.")
+    """The kernel profiler: found, and tried on a kernel where there is a GPU."""
+    from harness.evaluation.profile import tool
+    from harness.hardware.gpu import gpu_name
+
+    place = tool.find()
+    if place is None:
+        return Check("ncu", False, "not found", CLOCK_ONLY,
+                     "Install NVIDIA Nsight Compute and put 'ncu' on the worker's PATH.", optional=True)
+    if gpu_name() is None:
+        return Check("ncu", True, f"{place}, {tool.version(place)}; not tried, for there is no GPU here")
+    try:
+        report = tool.profiled({"index": 0, "calls": [], "trial": True}, timeout_s=NCU_S)
+    except tool.NoCounters as none:
+        return Check("ncu", False, f"{place}: {none.text}", CLOCK_ONLY, _remedy(none.code), optional=True)
+    read = sum(name in report.rows[0].values for name in tool.METRICS)
+    return Check("ncu", True, f"{place}, {report.tool}: {read} of {len(tool.METRICS)} metrics read on a trial kernel")
+
+
+def gpu_matmul() -> Check:
+    """The library whose products are the matmul roof."""
+    from harness.hardware.gpu import gpu_name
+    from harness.hardware.matmul import measured
+
+    if gpu_name() is None:
+        return Check("gpu matmul roof", True, "not measured, for there is no GPU here")
+    found = measured()
+    if found.flops is None:
+        return Check("gpu matmul roof", False, found.origin,
+                     "Shares of the matmul roof are missing; the datasheet's peak bounds arithmetic alone.",
+                     "Install torch with CUDA or the CUDA toolkit: either brings libcublas.", optional=True)
+    return Check("gpu matmul roof", True, f"{found.flops / 1e12:.0f} TFLOP/s ({found.origin})")
+
+
+def _remedy(code: str) -> str:
+    """What a person can do where a profiler read nothing."""
+    from harness.evaluation.profile.tool import REMEDY
+
+    if code == "not_permitted":
+        return REMEDY
+    return "Run 'ncu' on any CUDA program as the worker's user; its own message says what is missing."
 
 
 def _opens(path: str) -> bool:
@@ -86,4 +124,4 @@ def _tool(name: str, means: str, remedy: str) -> Check:
     return Check(name, True, f"{place} {version}".strip())
 
 
-TRIALS: tuple[Callable[[], Check], ...] = (gpu, device_files, compute_sanitizer, ncu)
+TRIALS: tuple[Callable[[], Check], ...] = (gpu, device_files, gpu_matmul, compute_sanitizer, ncu)

@@ -34,11 +34,11 @@ START = (
 KEPT = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 PROFILE_S = 120.0
 NOT_PERMITTED = "ERR_NVGPUCTRPERM"
-PERMISSION = (
-    "the driver lets administrators alone read performance counters (ERR_NVGPUCTRPERM). Load the nvidia kernel module "
-    "with NVreg_RestrictProfilingToAdminUsers=0 (a line 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in "
-    "/etc/modprobe.d, then reload the driver or reboot), or give the worker CAP_SYS_ADMIN (in a container: "
-    "--cap-add=SYS_ADMIN)"
+PERMISSION = "the driver lets administrators alone read performance counters (ERR_NVGPUCTRPERM)"
+REMEDY = (
+    "Load the nvidia kernel module with NVreg_RestrictProfilingToAdminUsers=0: put the line 'options nvidia "
+    "NVreg_RestrictProfilingToAdminUsers=0' into a file in /etc/modprobe.d, rebuild the initial ramdisk where it holds "
+    "the driver, and reboot. Or give the worker CAP_SYS_ADMIN (in a container: --cap-add=SYS_ADMIN)."
 )
 VERSION = re.compile(r"\b(\d{4}\.\d+\.\d+(?:\.\d+)?)\b")
 
@@ -105,7 +105,7 @@ def understood(report: str, out: str, tool: str) -> Report:
         NoCounters: it has none, or others than the program launched.
     """
     if NOT_PERMITTED in report or NOT_PERMITTED in out:
-        raise NoCounters("not_permitted", PERMISSION)
+        raise NoCounters("not_permitted", f"{PERMISSION}; 'python -m harness doctor' says how to permit it")
     answer = _answer(out)
     for word in ("fault", "refused"):
         if word in answer:

@@ -96,6 +96,13 @@ def test_what_cannot_run_is_answered(functions: tuple[str, ...], changes: dict[s
     assert list(found) == [word] and len(found[word]) == 2
 
 
+def test_a_trial_is_one_launch_of_the_launchers_own(tmp_path: Any) -> None:
+    found, cuda = answered({"index": 0, "calls": [asked(tmp_path, "double")], "trial": True})
+    assert found == {"launches": 2}
+    marks = [entry[0] for entry in cuda.log if entry[0] in ("start", "stop", "kernel")]
+    assert marks == ["start", "stop", "kernel", "start", "kernel", "stop"]
+
+
 def test_without_a_driver_it_says_so() -> None:
     def missing(index: int) -> Any:
         return ctypes.CDLL("libno-such-driver.so.1")

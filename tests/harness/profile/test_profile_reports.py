@@ -117,9 +117,8 @@ ONE = json.dumps({"launches": 1})
 
 
 @pytest.mark.parametrize(("text", "out", "code", "words"), [
-    ("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission", ONE, "not_permitted",
-     "NVreg_RestrictProfilingToAdminUsers=0"),
-    ("", "==ERROR== ERR_NVGPUCTRPERM\n" + ONE, "not_permitted", "CAP_SYS_ADMIN"),
+    ("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission", ONE, "not_permitted", "administrators alone"),
+    ("", "==ERROR== ERR_NVGPUCTRPERM\n" + ONE, "not_permitted", "harness doctor"),
     ("", json.dumps({"fault": ["illegal_address", "it faulted."]}), "failed", "it faulted"),
     ("", json.dumps({"refused": ["arguments", "they differ."]}), "failed", "they differ"),
     ("==ERROR== Failed to load the driver\n", "", "failed", "measured nothing: Failed to load the driver"),

@@ -3,8 +3,9 @@
 Nothing but the plans' own launches lies inside the profiled range: each call runs once to load everything, and once
 more between ``cuProfilerStart`` and ``cuProfilerStop``. The request is a file, because a profiler hands no socket on:
 ``{"index": 0, "calls": [{"document", "binaries", "arrays"}]}`` with plans and binaries as the launcher is sent them and
-arrays as ``ports.Lent`` describes them, plus ``path``, the file with an input's contents. One line of JSON is printed:
-``{"launches": n}``, or ``refused`` or ``fault`` (code, text).
+arrays as ``ports.Lent`` describes them, plus ``path``, the file with an input's contents; ``trial`` adds a launch of
+the launcher's own, to see whether a profiler works at all. One line of JSON is printed: ``{"launches": n}``, or
+``refused`` or ``fault`` (code, text).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from harness.backends.triton.launcher.call import check_arrays, poison_blocks, s
 from harness.backends.triton.launcher.driver import Cuda, CudaError
 from harness.backends.triton.launcher.graphs import Program
 from harness.backends.triton.launcher.memory import mapped
-from harness.backends.triton.launcher.program import SHARED_OPTIN, load_plan
+from harness.backends.triton.launcher.own_kernels import THREADS, OwnKernels
+from harness.backends.triton.launcher.program import HEALTH_BLOCKS, SHARED_OPTIN, load_plan
 from harness.backends.triton.launcher.refused import PlanRefused
 
 POISON = 0x7ABC
@@ -57,6 +59,17 @@ class Replay:
         self._arena.free([*blocks, *scratch])
         return len(loaded.functions)
 
+    def trial(self) -> int:
+        """One launch of an own kernel, profiled."""
+        own = OwnKernels(self._cuda)
+        block = self._arena.allocate(8 * HEALTH_BLOCKS * THREADS)
+        self._cuda("cuProfilerStart")
+        own.health(self._stream, block.address, 1, HEALTH_BLOCKS)
+        self._cuda.wait(self._stream)
+        self._cuda("cuProfilerStop")
+        self._arena.free([block])
+        return 1
+
     def _uploaded(self, array: dict[str, Any]) -> Block:
         """An argument on the device; outputs hold what the allocator left."""
         start, count = window(array, True)
@@ -71,7 +84,8 @@ def answer(request: dict[str, Any], open_cuda: type[Cuda] = Cuda) -> dict[str, A
     """What became of a request; see the module's docstring."""
     try:
         replay = Replay(open_cuda(int(request["index"])))
-        return {"launches": sum(replay.call(asked) for asked in request["calls"])}
+        tried = replay.trial() if request.get("trial") else 0
+        return {"launches": tried + sum(replay.call(asked) for asked in request["calls"])}
     except PlanRefused as refused:
         return {"refused": [refused.code, refused.text]}
     except CudaError as error:
