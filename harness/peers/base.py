@@ -42,7 +42,8 @@ class Peer:
     the library prefers, as views; they are copied into memory of that layout outside the clock. ``in_place``: it
     overwrites its inputs. ``graph``: it can be captured in a CUDA graph; ``detail`` says how it is asked. ``free``
     names outputs whose values the library does not fix (the order of equal keys); ``holds`` says whether they are right
-    all the same.
+    all the same. ``rounds`` gives, per output, what may be lost besides because the library rounds an intermediate
+    result to the dtype: a library that does so still computes the operator.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Peer:
     graph: bool = True
     free: tuple[str, ...] = ()
     holds: Callable[[Tensors, Tensors], bool] | None = None
+    rounds: Callable[[Tensors], Tensors] | None = None
 
 
 BOTH = (Backend.TRITON, Backend.NUMBA)

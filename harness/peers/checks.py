@@ -34,7 +34,8 @@ class Kept:
 @dataclass(frozen=True, slots=True)
 class Checked:
     """``error``: largest absolute error against float64; ``worst_ratio``: the largest one as a share of the evaluator's
-    bound; ``right``: within it, one rounding to the library's own output dtype allowed; ``why`` not, in a sentence."""
+    bound; ``right``: within it, roundings to the library's own output dtype and of an intermediate result that it is
+    known to round allowed; ``why`` not, in a sentence."""
 
     error: float | None
     worst_ratio: float | None
@@ -76,7 +77,10 @@ def check(kept: Kept, contents: Contents, table: torch.Tensor, peer: Peer | None
         got, answer = kept.outputs[output.name], replace(answers[output.name], allowance=None)
         error = max(error, largest_error(got, answer.values) or 0.0)
         worst = max(worst, _share(got, answer))
-        allowed = replace(answer, bound=answer.bound + _own_rounding(got, answer, output.dtype or contents.dtype))
+        more = _own_rounding(got, answer, output.dtype or contents.dtype)
+        if peer is not None and peer.rounds is not None:
+            more = more + peer.rounds(inputs)[output.name]
+        allowed = replace(answer, bound=answer.bound + more)
         found = compare(output.name, output.dims, got, torch.zeros(got.shape, dtype=torch.bool), allowed).finding
         if found is not None:
             words.append(found.text)

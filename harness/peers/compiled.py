@@ -9,19 +9,19 @@ from harness.peers.base import BOTH, COMPILE, MODE, Function, Peer, Problem, Ten
 
 
 def compiled(expression: Callable[[Problem], Callable[..., Any]], names: tuple[str, ...], outputs: tuple[str, ...], *,
-             detail: str = "", **more: Any) -> Peer:
+             detail: str = "", mode: str = MODE, **more: Any) -> Peer:
     """A peer that compiles ``expression(problem)``, a function of the tensors called ``names`` that returns the
-    ``outputs``, one of them or a tuple."""
+    ``outputs``, one of them or a tuple. On a CPU the mode is the default one."""
 
     def build(problem: Problem) -> Function:
         import torch
 
         torch.compiler.reset()  # shapes are compiled one by one, as constants
-        mode = MODE if problem.device == "cuda" else "default"
-        function = torch.compile(expression(problem), mode=mode, dynamic=False)
+        chosen = mode if problem.device == "cuda" else "default"
+        function = torch.compile(expression(problem), mode=chosen, dynamic=False)
         return called(function, names, outputs)
 
-    words = f"mode {MODE}" + (f"; {detail}" if detail else "")
+    words = f"mode {mode}" + (f"; {detail}" if detail else "")
     return Peer(COMPILE, "torch", build, detail=words, backends=BOTH, **more)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,13 +56,15 @@ def measure(spec: OperatorSpec, backend: Backend, workload: str, hardware: str, 
     tried = tuple(peer.name for peer in peers if here(peer, backend) is None)
     asked = Asked(spec.name, backend, workload, hardware, tuple(point.label for point in points), tried, control,
                   _device(backend, hardware))
-    ours = _ours(spec, backend, workload, hardware, sources)
-    session = PeerSession(asked, ours, told=told)
-    try:
-        taken = session.run(rounds or ROUNDS[backend], pairs or PAIRS[backend])
-    finally:
-        session.close()
-        ours.close()
+    with ThreadPoolExecutor(1) as pool:  # our plans and contents are made while libraries are compiled
+        making = pool.submit(_ours, spec, backend, workload, hardware, sources)
+        session = PeerSession(asked, making.result, told=told)
+        try:
+            taken = session.run(rounds or ROUNDS[backend], pairs or PAIRS[backend])
+        finally:
+            session.close()
+            if making.exception() is None:
+                making.result().close()
     kernels = {name: digest_source(text) for name, text in sources.items()}
     found = versions() | {name: str(taken.facts[name]) for name in ("cudnn", "cuda") if taken.facts.get(name)}
     dtype = spec.workloads[workload].dtypes[backend]

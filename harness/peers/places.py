@@ -7,6 +7,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -85,8 +86,9 @@ class Gpu:
         return max(1, min(MOST_BATCH, math.ceil(BATCH_US / max(us, 1e-3))))
 
     def common(self) -> Any:
-        """One memory pool for all graphs of a side; they never run at the same time."""
-        return torch.cuda.graph_pool_handle()
+        """One memory pool for all graphs of a side, which never run at the same time, and whether it was called on the
+        stream that captures."""
+        return Pool(torch.cuda.graph_pool_handle())
 
     def prepare(self, calls: Calls, *, graph: bool, shared: Any) -> Prepared:
         """See ``Place``."""
@@ -109,15 +111,27 @@ class Gpu:
         return float(self.start.elapsed_time(self.end)) * 1e3, result
 
 
+@dataclass
+class Pool:
+    """What the graphs of one side share."""
+
+    handle: Any
+    called: bool = False
+
+
 class Captured:
     """Calls captured in one CUDA graph; each keeps its outputs, so that every call writes memory of its own."""
 
-    def __init__(self, gpu: Gpu, calls: Calls, pool: Any) -> None:
+    def __init__(self, gpu: Gpu, calls: Calls, pool: Pool) -> None:
         self._gpu, self._graph = gpu, torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
         with torch.cuda.stream(gpu.aside):
+            if not pool.called:  # a library makes handles and workspaces for a stream on its first call there
+                calls[0]()
+                gpu.aside.synchronize()
+                pool.called = True
             # Not the context manager of torch, which collects garbage before every capture.
-            self._graph.capture_begin(pool=pool)
+            self._graph.capture_begin(pool=pool.handle, capture_error_mode="thread_local")
             try:
                 self._left = [call() for call in calls]
             finally:

@@ -84,11 +84,13 @@ Start = Callable[[dict[str, Any], Callable[[str], None]], LibraryProcess]
 
 
 class PeerSession:
-    """Runs one ``Asked``. ``start`` opens the libraries' process; ``ours`` is ``None`` where nothing of ours runs."""
+    """Runs one ``Asked``. ``start`` opens the libraries' process; ``ours`` gives our clock, once libraries are ready,
+    and is ``None`` where nothing of ours runs."""
 
-    def __init__(self, asked: Asked, ours: Ours | None, *, start: Start = LibraryProcess,
+    def __init__(self, asked: Asked, ours: Callable[[], Ours] | None, *, start: Start = LibraryProcess,
                  told: Callable[[str], None] = lambda text: None) -> None:
-        self._asked, self._ours, self._start, self._told = asked, ours, start, told
+        self._asked, self._make, self._start, self._told = asked, ours, start, told
+        self._ours: Ours | None = None
         self._random = random.Random(secrets.randbits(64))
         self._process: LibraryProcess | None = None
         self._lost: set[tuple[str, str]] = set()
@@ -106,6 +108,7 @@ class PeerSession:
             began = time.monotonic()
             try:
                 self._prepare()
+                self._ours = self._make() if self._make is not None else None
                 for number in range(rounds):
                     self._told(f"round {number + 1} of {rounds}")
                     for piece in self._pieces():
