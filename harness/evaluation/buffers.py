@@ -17,6 +17,7 @@ from typing import Literal
 import torch
 
 from harness.domain.errors import InfrastructureError
+from harness.evaluation.poison import output_poison
 from harness.evaluation.ports import ROW_GAP, Lent
 
 BAND = 65536
@@ -31,8 +32,6 @@ DTYPES = {
     "int64": torch.int64,
 }
 BITS = {4: torch.int32, 2: torch.int16, 8: torch.int64}
-# Exponent field of a huge finite value and the number of mantissa bits below it, by dtype.
-POISON = {torch.float32: (227, 23), torch.bfloat16: (227, 7), torch.float16: (29, 10)}
 
 
 def dtype_of(name: str) -> torch.dtype:
@@ -159,9 +158,8 @@ class OutputBlock:
         """Restore the guard bands and fill the array with one huge finite value, drawn anew each time."""
         self._memory[: self._start] = self._before[: self._start]
         self._memory[self._end :] = self._after
-        dtype = DTYPES[self.lent.dtype]
-        exponent, mantissa = POISON.get(dtype, (1, self._item * 8 - 4))
-        self._poison = (exponent << mantissa) | secrets.randbits(mantissa)
+        half = output_poison(self.lent.dtype, secrets.randbits(16)).to_bytes(2, "little")
+        self._poison = int.from_bytes(half * (self._item // 2), "little")
         self._bits.fill_(self._poison)
 
     def read(self) -> tuple[torch.Tensor, torch.Tensor]:

@@ -23,6 +23,7 @@ from harness.backends.triton.launcher.requests import Apart, DeviceInfo, RoundRe
 from harness.domain.plan import LaunchPlan
 from harness.domain.vocabulary import Stage
 from harness.evaluation.buffers import DTYPES
+from harness.evaluation.poison import output_poison
 from harness.evaluation.run import Place
 from harness.evaluation.timing.device.bench import Bench
 from harness.evaluation.timing.device.contents import Factors
@@ -60,6 +61,7 @@ class Model:
     off: str = ""  # a kernel whose compared outputs are wrong in one element
     rounded: bool = False  # compared outputs are rounded differently by every side
     writes: str = ""  # a kernel that changes an input
+    strays: str = ""  # a kernel that writes outside its outputs
     faulty: dict[str, str] = field(default_factory=dict)  # kernel to the fault it ends rounds with
     refused: dict[str, str] = field(default_factory=dict)  # kernel to the code its plan is refused with
     broken_inputs: bool = False
@@ -104,6 +106,7 @@ class ModelDevice:
                     for side, points in slope.items()},
             empty_us=2.1, mhz=tuple(self._clock(sides[sweep.order[0]]) for sweep in request.sweeps),
             apart=self._apart(request, sides), written=written,
+            strayed=tuple((side, 1) for side, kernel in sides.items() if kernel == self.model.strays),
         )
 
     def _apart(self, request: RoundRequest, sides: dict[str, str]) -> tuple[Apart, ...]:
@@ -146,7 +149,7 @@ class ModelDevice:
             elif self.model.instead == "zeros":
                 value[row] = 0.0
             else:
-                value[row].view(torch.int16).fill_(poison - (1 << 16) if poison >= 1 << 15 else poison)
+                value[row].view(torch.int16).fill_(output_poison("bfloat16", poison))
 
     def _level(self, kernel: str, request: RoundRequest) -> float:
         swing = self.model.swing.get(kernel, (1.0,))

@@ -14,6 +14,7 @@ from harness.backends.triton.launcher.requests import Apart
 from harness.domain.errors import InfrastructureError
 from harness.domain.goal import Limits, ToleranceOverride
 from harness.domain.vocabulary import Comparison, Outcome, Stage
+from harness.evaluation.poison import output_poison
 from harness.evaluation.run import Refused
 from harness.evaluation.timing.device import closeness
 from harness.evaluation.timing.device.apart import MOST_DECIDED, decide, differences
@@ -97,6 +98,14 @@ def test_inputs_written_under_the_clock_are_charged_to_who_wrote_them():
         timed(PAIR, model(writes="other"), points=POINTS)
 
 
+def test_writes_outside_the_outputs_under_the_clock_are_charged_to_who_wrote_them():
+    found = timed(PAIR, model(strays="mine"), points=POINTS)
+    assert found.refused.outcome is Outcome.OUT_OF_BOUNDS
+    assert [reason.code for reason in found.refused.reasons] == ["guard_broken"]
+    with pytest.raises(InfrastructureError, match=r"baseline kernel.*wrote outside its arrays"):
+        timed(PAIR, model(strays="other"), points=POINTS)
+
+
 def test_a_session_without_an_evaluation_compares_too():
     device = ModelDevice(get("softmax"), model(partial="mine"))
     with pytest.raises(Refused) as caught:
@@ -157,7 +166,7 @@ def test_only_the_oracle_decides(shape, factors, index, judged, trusted, own):
     sweep = request.sweeps[number]
     slot = sweep.slots[0]
     right = right_value(shape, factors, sweep, slot, index)
-    raw = torch.tensor([sweep.poison], dtype=torch.int32).to(torch.int16)
+    raw = torch.tensor([output_poison("bfloat16", sweep.poison)], dtype=torch.int16)
     values = {"right": right, "off": right * 2 + 1, "nan": math.nan, "poison": float(raw.view(torch.bfloat16))}
     one = Apart(number, "out", slot, 3, index, values[judged], values[trusted])
     found = differences(shape, request, Answer(one))

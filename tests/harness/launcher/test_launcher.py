@@ -14,7 +14,8 @@ from harness.backends.triton.launcher import program
 from harness.backends.triton.launcher.driver import CudaError
 from harness.backends.triton.launcher.program import Launcher
 from harness.backends.triton.launcher.refused import PlanRefused
-from tests.harness.launcher.fake_cuda import FakeCuda, Memory
+from harness.evaluation.poison import output_poison
+from tests.harness.launcher.fake_cuda import UNIT, FakeCuda, Memory
 
 ROWS, COLS = 4, 64
 COUNT = ROWS * COLS
@@ -48,7 +49,30 @@ def run_wild(memory: Memory, values: list[int], grid: tuple[int, ...]) -> None:
     memory.array(values[1] + (8 << 20), "float32", 1)[:] = 1.0
 
 
-KERNELS = {"double": double, "remember": remember, "write_input": write_input, "run_wild": run_wild}
+SEEN: list[bytes] = []
+
+
+def look_around(memory: Memory, values: list[int], grid: tuple[int, ...]) -> None:
+    """Notes what lies around its arrays, up to the ends of their granules."""
+    around = []
+    for value in values[:2]:
+        start = value - BAND
+        whole = memory.array(start, "uint8", -(-NBYTES // UNIT) * UNIT).tobytes()
+        around += [whole[BAND - 1024 : BAND], whole[BAND + 4 * COUNT :][:1024], whole[-1024:]]
+    SEEN.append(b"".join(around))
+    double(memory, values, grid)
+
+
+def _straying(number: int, distance: int) -> Any:
+    def kernel(memory: Memory, values: list[int], grid: tuple[int, ...]) -> None:
+        double(memory, values, grid)
+        memory.array(values[number] + distance, "float32", 1)[:] = 1.0
+    return kernel
+
+
+KERNELS = {"look_around": look_around, "stray": _straying(1, 4 * COUNT + 256), "stray_before": _straying(1, -1024),
+           "stray_beside_input": _straying(0, 4 * COUNT + 65_000),
+           "double": double, "remember": remember, "write_input": write_input, "run_wild": run_wild}
 
 
 def plan_of(*functions: str) -> dict[str, Any]:
@@ -217,7 +241,7 @@ def test_round_keeps_what_the_candidate_made_of_new_contents(launcher: Launcher,
 
 def test_what_is_remembered_in_scratch_shows_as_unwritten_output(launcher: Launcher, files: Files) -> None:
     _, _, data = run_round(launcher, files, "remember", [sweep([0, 2], [5, 90], [keep(2)])])
-    poison = np.frombuffer(b"\xbc\x7a" * 2, np.float32)[0]
+    poison = np.frombuffer(output_poison("float32", 0x7ABC).to_bytes(2, "little") * 2, np.float32)[0]
     assert (np.frombuffer(data[: 4 * COUNT], np.float32) == poison).all()
 
 
@@ -287,6 +311,25 @@ def test_an_input_written_under_the_clock_is_named_to_the_last_element(launcher:
     assert answer["written"] == [("candidate", 0)]
     answer, _, _ = run_round(launcher, files, "double", [sweep([0, 2], [5, 90], [])])
     assert answer["written"] == []
+
+
+def test_what_surrounds_the_arrays_is_the_same_in_a_call_and_under_the_clock(launcher: Launcher, files: Files) -> None:
+    SEEN.clear()
+    call(launcher, files, "look_around")
+    run_round(launcher, files, "look_around", [sweep([0, 2], [5, 90], []), sweep([1], [33], [])])
+    (single, *timed) = SEEN
+    assert len(timed) > 2
+    assert single.count(b"\xee" * 1024) == 4 and single.count(b"\xff" * 1024) == 2
+    assert set(timed) == {single}
+
+
+def test_a_write_outside_the_arrays_under_the_clock_is_named(launcher: Launcher, files: Files) -> None:
+    answer, _, _ = run_round(launcher, files, "stray", [sweep([0, 2], [5, 90], [])])
+    assert (answer["strayed"], answer["written"]) == ([("candidate", 0)], [])
+    answer, _, _ = run_round(launcher, files, "stray_before", [sweep([1], [5], [])])
+    assert answer["strayed"] == [("candidate", 0)]
+    answer, _, _ = run_round(launcher, files, "stray_beside_input", [sweep([1], [5], [])])
+    assert (answer["strayed"], answer["written"]) == ([("candidate", 0)], [])
 
 
 def test_slope_counts_calls_and_the_round_ends(launcher: Launcher, files: Files, cuda: FakeCuda) -> None:

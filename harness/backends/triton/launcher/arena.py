@@ -32,7 +32,7 @@ class Arena:
     the sanitizer watches those, and it cannot hide or guard anything itself."""
 
     def __init__(self, cuda: Cuda, *, plain: bool = False) -> None:
-        self._cuda, self._plain = cuda, plain
+        self._cuda, self.plain = cuda, plain
         self._blocks: list[Block] = []
         self._properties = AllocationProperties(PINNED, 0, Location(ON_DEVICE, cuda.device), None, 0)
         unit = c_size_t()
@@ -45,7 +45,7 @@ class Arena:
         Raises:
             CudaError: the device has not enough memory.
         """
-        if self._plain:
+        if self.plain:
             made = c_ulonglong()
             self._cuda("cuMemAlloc_v2", ctypes.byref(made), c_size_t(max(nbytes, 1)))
             block = Block(made.value, nbytes, (0, 0), 0, 0)
@@ -78,7 +78,7 @@ class Arena:
     def hide(self, blocks: Iterable[Block]) -> None:
         """Turn any access to ``blocks`` into a fault until they are shown again. The device must be idle."""
         for block in blocks:
-            if block.visible and not self._plain:
+            if block.visible and not self.plain:
                 self._access(block, NO_ACCESS)
                 block.visible = False
 
@@ -86,7 +86,7 @@ class Arena:
         """Give ``blocks`` back. The device must be idle."""
         for block in list(blocks):
             self._blocks.remove(block)
-            if self._plain:
+            if self.plain:
                 self._cuda("cuMemFree_v2", c_ulonglong(block.address))
                 continue
             self._cuda("cuMemUnmap", c_ulonglong(block.address), c_size_t(block.mapped))

@@ -15,6 +15,7 @@ from harness.backends.triton.launcher.graphs import Graph, Loaded, Program
 from harness.backends.triton.launcher.memory import mapped
 from harness.backends.triton.launcher.own_kernels import OwnKernels
 from harness.backends.triton.launcher.refused import PlanRefused
+from harness.backends.triton.launcher.rings import fill_rest
 
 
 def call(cuda: Cuda, arena: Arena, own: OwnKernels, stream: c_void_p, loaded: Loaded, arrays: list[dict[str, Any]],
@@ -41,6 +42,7 @@ def call(cuda: Cuda, arena: Arena, own: OwnKernels, stream: c_void_p, loaded: Lo
         for view, array, block, (start, count) in zip(views, arrays, blocks, windows, strict=True):
             if array["kind"] == "input" or not exact:
                 cuda.upload(block.address, view + start, count)
+            fill_rest(cuda, stream, block.address, count, block.mapped)
         scratch = scratch_blocks(arena, loaded)
         if not exact:
             poison_blocks(cuda, stream, scratch, poison)

@@ -125,6 +125,7 @@ class LauncherProcess:
             apart=tuple(Apart(**{**row, "judged": float(row["judged"]), "trusted": float(row["trusted"])})
                         for row in answer["apart"]),
             written=tuple((name, number) for name, number in answer["written"]),
+            strayed=tuple((name, number) for name, number in answer["strayed"]),
         )
 
     def _slopes(self, request: RoundRequest, timeout_s: float) -> tuple[dict[str, Any], dict[str, Any]]:

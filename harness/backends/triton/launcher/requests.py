@@ -113,7 +113,8 @@ class RoundResult:
     ((calls, seconds), (calls, seconds)) by the launcher's wall clock, and the same by the judge's own clock around the
     requests in ``judged``. ``empty_us``: an event pair around an empty graph. ``mhz``: multiprocessor clock per sweep,
     from device counters around the first side's turn, ``None`` where it could not be read. ``apart``: where the
-    compared sides differ. ``written``: sides and sweeps whose kernels changed an input.
+    compared sides differ. ``written``: sides and sweeps whose kernels changed an input. ``strayed``: those that changed
+    what surrounds their arrays.
     """
 
     us: Mapping[str, tuple[float, ...]]
@@ -125,3 +126,4 @@ class RoundResult:
     mhz: tuple[float | None, ...]
     apart: tuple[Apart, ...] = ()
     written: tuple[tuple[str, int], ...] = ()
+    strayed: tuple[tuple[str, int], ...] = ()

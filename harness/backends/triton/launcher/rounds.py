@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 import time
 from collections.abc import Callable
 from ctypes import c_uint, c_ulonglong, c_void_p
@@ -25,10 +24,10 @@ from harness.backends.triton.launcher.driver import Cuda
 from harness.backends.triton.launcher.graphs import Graph, Loaded, Program
 from harness.backends.triton.launcher.memory import mapped
 from harness.backends.triton.launcher.own_kernels import OwnKernels
+from harness.backends.triton.launcher.rings import Ring, bytes_at, copy
 from harness.backends.triton.launcher.twins import Twins
+from harness.evaluation.poison import output_poison
 
-GAP = 4096
-"""Bytes between the slots of a ring."""
 LEDGER_WORDS = 16
 EMPTY_SAMPLES = 21
 SLOPE_POISON = 0x7A5A
@@ -56,13 +55,13 @@ class Round:
             check_arrays(loaded, self._arrays)
         if request["spacer"]:
             arena.allocate(request["spacer"])
-        self._strides = [rounded(span_bytes(array) + GAP, ALIGN) for array in self._arrays]
-        self._rings = [arena.allocate(stride * self._copies(array) + GAP)
-                       for stride, array in zip(self._strides, self._arrays, strict=True)]
+        self._rings = [Ring(cuda, arena, array, self._copies(array)) for array in self._arrays]
         self._sides = {name: Side(arena, loaded) for name, loaded in sides.items()}
         self._flush = arena.allocate(2 * l2_bytes)
         self._ledger = arena.allocate(8 * LEDGER_WORDS)
         self._sums = arena.allocate(16)
+        self._around: dict[tuple[int, ...], int] = {}
+        """Fingerprints of what lies around the arrays of some slots, from before any kernel ran."""
         self._twins = Twins(cuda, arena, own, request, self._outputs_of())
         self._factors = self._first_contents(fds[0], 0, 4 * request["factor_count"])
         self._bases: dict[str, Block] = {}
@@ -89,19 +88,26 @@ class Round:
         return int(self._request["slots"]) if changing else 1
 
     def _load_contents(self, number: int, array: dict[str, Any], fd: int) -> None:
-        if array["kind"] == "output":
-            os.close(fd)
+        ring = self._rings[number]
+        if not ring.is_input:
+            block = self._arena.allocate(array["nbytes"])
+            with mapped(fd, array["nbytes"]) as view:  # closes the descriptor
+                self._cuda.upload(block.address, view, array["nbytes"])
+            ring.lay(self._stream, block)
+            self._cuda.wait(self._stream)
+            self._arena.free([block])
             return
-        block = self._first_contents(fd, array["offset"], span_bytes(array))
+        block = self._first_contents(fd, 0, array["nbytes"])
+        self._arena.show([block])  # a round before this one hid it
+        ring.lay(self._stream, block)
         if array["name"] in self._request["renewed"]:
             self._bases[array["name"]] = block
         else:
             self._constants[number] = block
 
     def _address(self, number: int, slot: int) -> int:
-        """Where argument ``number`` of ring slot ``slot`` starts: with the residue that it was lent with."""
-        place = slot if self._copies(self._arrays[number]) > 1 else 0
-        return self._rings[number].address + place * self._strides[number] + self._arrays[number]["offset"] % ALIGN
+        """Where argument ``number`` of ring slot ``slot`` starts."""
+        return self._rings[number].address(slot)
 
     @property
     def _vault(self) -> list[Block]:
@@ -115,11 +121,16 @@ class Round:
         us: dict[str, list[float]] = {name: [] for name in self._sides}
         late: list[tuple[str, int]] = []
         written: list[tuple[str, int]] = []
+        strayed: list[tuple[str, int]] = []
         apart: list[dict[str, Any]] = []
         clocks: list[float | None] = []
         kept, place = [], self._keep.address
-        for name in self._sides:
-            self._warm(name, sweeps[0] if sweeps else None)
+        self._around = {tuple(sweep["slots"]): 0 for sweep in sweeps}
+        self._look_around()
+        for name in self._sides if sweeps else ():
+            self._warm(name, sweeps[0])
+            if self._strayed(sweeps[0]["slots"]):
+                strayed.append((name, 0))
         for number, sweep in enumerate(sweeps):
             for turn, name in enumerate(sweep["order"]):
                 self._prepare(sweep)
@@ -128,6 +139,8 @@ class Round:
                 self._arena.show(self._vault)
                 if self._input_sum(sweep["slots"]) != before:
                     written.append((name, number))
+                if self._strayed(sweep["slots"]):
+                    strayed.append((name, number))
                 apart += [{"sweep": number, **found} for found in self._twins.look(self._stream, name, sweep)]
                 us[name].append(time_us)
                 if is_late:
@@ -136,27 +149,18 @@ class Round:
                     clocks.append(mhz)
                 if name == sweep["kept_side"]:
                     for keep in sweep["keeps"]:
-                        self._copy(place, self._output(keep), keep["count"])
+                        copy(self._cuda, self._stream, place, self._output(keep), keep["count"])
                         kept.append((place, keep["count"]))
                         place += rounded(keep["count"], ALIGN)
         self._cuda.wait(self._stream)
-        answer = {"us": us, "late": late, "written": written, "apart": apart, "mhz": clocks,
+        answer = {"us": us, "late": late, "written": written, "strayed": strayed, "apart": apart, "mhz": clocks,
                   "empty_us": self._empty_us()}
         self._arena.show(self._vault)
-        return {**answer, "kept": [self._bytes_at(address, count) for address, count in kept]}
+        return {**answer, "kept": [bytes_at(self._cuda, address, count) for address, count in kept]}
 
     def _output(self, keep: dict[str, Any]) -> int:
         number = next(i for i, array in enumerate(self._arrays) if array["name"] == keep["output"])
         return self._address(number, keep["slot"]) + int(keep["offset"])
-
-    def _copy(self, target: int, source: int, count: int) -> None:
-        self._cuda("cuMemcpyDtoDAsync_v2", c_ulonglong(target), c_ulonglong(source), ctypes.c_size_t(count),
-                   self._stream)
-
-    def _bytes_at(self, address: int, count: int) -> bytes:
-        data = (ctypes.c_char * count)()
-        self._cuda.download(data, address, count)
-        return bytes(data)
 
     def _graph(self, name: str, slots: tuple[int, ...]) -> Graph:
         side = self._sides[name]
@@ -167,13 +171,13 @@ class Round:
             side.graphs[slots] = Graph(self._cuda, self._stream, programs)
         return side.graphs[slots]
 
-    def _warm(self, name: str, sweep: dict[str, Any] | None) -> None:
+    def _warm(self, name: str, sweep: dict[str, Any]) -> None:
         """First launch of a side: the driver loads its code now."""
-        if sweep is not None:
-            self._prepare(sweep)
-            self._only(name)
-            self._graph(name, tuple(sweep["slots"])).launch(self._stream)
-            self._cuda.wait(self._stream)
+        self._prepare(sweep)
+        self._only(name)
+        self._graph(name, tuple(sweep["slots"])).launch(self._stream)
+        self._cuda.wait(self._stream)
+        self._arena.show(self._vault)
 
     def _prepare(self, sweep: dict[str, Any]) -> None:
         """New contents of the slots, poison in outputs and in every side's scratch. Inputs that do not change per call
@@ -181,13 +185,14 @@ class Round:
         self._cuda.wait(self._stream)
         self._arena.show([*self._vault, *(block for side in self._sides.values() for block in side.scratch)])
         for number, block in self._constants.items():
-            self._copy(self._address(number, 0), block.address, block.nbytes)
+            copy(self._cuda, self._stream, self._rings[number].start(0), block.address, block.nbytes)
         for slot, start in zip(sweep["slots"], sweep["starts"], strict=True):
             for number, array in enumerate(self._arrays):
                 if array["name"] in self._bases:
                     start = self._renew(number, array, slot, start)
                 elif array["kind"] == "output":
-                    self._cuda.fill16(self._address(number, slot), sweep["poison"], span_bytes(array), self._stream)
+                    self._cuda.fill16(self._address(number, slot), output_poison(array["dtype"], sweep["poison"]),
+                                      span_bytes(array), self._stream)
         for side in self._sides.values():
             poison_blocks(self._cuda, self._stream, side.scratch, sweep["poison"])
 
@@ -195,8 +200,9 @@ class Round:
         """As ``Lending.renew``; where the next input's factors start."""
         elements, table = math.prod(array["shape"]), int(self._request["factor_count"])
         start %= max(table - elements, 0) + 1 if table > elements else table
-        self._own.renew(self._stream, array["dtype"], self._address(number, slot), self._bases[array["name"]].address,
-                        self._factors.address, elements, start, table)
+        base = self._bases[array["name"]].address + array["offset"]
+        self._own.renew(self._stream, array["dtype"], self._address(number, slot), base, self._factors.address,
+                        elements, start, table)
         return start + elements
 
     def _only(self, name: str) -> None:
@@ -241,10 +247,33 @@ class Round:
 
     def _input_sum(self, slots: list[int]) -> int:
         """A fingerprint of all inputs of ``slots``; the device is idle afterwards, the vault has to be visible."""
+        return self._sum_of([ring.words(slot) for ring in self._rings if ring.is_input
+                             for slot in ring.distinct(slots)])
+
+    def _strayed(self, slots: list[int]) -> bool:
+        """Whether what surrounds the arrays of ``slots`` has changed since it was last looked at. It is looked at
+        again, so that nobody is charged with what another one did."""
+        if self._surroundings(slots) == self._around[tuple(slots)]:
+            return False
+        self._look_around()
+        return True
+
+    def _look_around(self) -> None:
+        for slots in self._around:
+            self._around[slots] = self._surroundings(list(slots))
+
+    def _surroundings(self, slots: list[int]) -> int:
+        """A fingerprint of what surrounds the arrays of ``slots``, which nobody may write to."""
+        return self._sum_of([part for ring in self._rings for slot in ring.distinct(slots)
+                             for part in ring.surroundings(slot)])
+
+    def _sum_of(self, stretches: list[tuple[int, int]]) -> int:
+        """One fingerprint of several stretches of memory; the device is idle afterwards."""
         self._cuda.fill16(self._sums.address, 0, 16, self._stream)
-        self._warm_caches(tuple(slots), self._sums.address)
+        for start, count in stretches:
+            self._own.fingerprint(self._stream, start, count, self._sums.address)
         self._cuda.wait(self._stream)
-        return int.from_bytes(self._bytes_at(self._sums.address, 8), "little")
+        return int.from_bytes(bytes_at(self._cuda, self._sums.address, 8), "little")
 
     def _warm_caches(self, slots: tuple[int, ...], total: int) -> None:
         """Read the inputs, so that they lie in the caches as far as they fit: by the launcher's own kernel, because the
@@ -252,19 +281,13 @@ class Round:
         for slot in slots:
             for number, array in enumerate(self._arrays):
                 if array["kind"] == "input":
-                    self._own.fingerprint(self._stream, *self._words(number, slot), total)
+                    self._own.fingerprint(self._stream, *self._rings[number].words(slot), total)
 
     def _fingerprint(self, slots: tuple[int, ...], total: int) -> None:
         for slot in slots:
             for number, array in enumerate(self._arrays):
                 if array["kind"] == "output":
-                    self._own.fingerprint(self._stream, *self._words(number, slot), total)
-
-    def _words(self, number: int, slot: int) -> tuple[int, int]:
-        """Start and bytes of the whole 16-byte words that hold an array; the gap between slots belongs to nobody."""
-        address = self._address(number, slot)
-        start = address // 16 * 16
-        return start, rounded(address + span_bytes(self._arrays[number]), 16) - start
+                    self._own.fingerprint(self._stream, *self._rings[number].words(slot), total)
 
     def _empty_us(self) -> float:
         """An event pair around a graph that does nothing: what the clock itself costs."""

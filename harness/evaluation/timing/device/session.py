@@ -176,6 +176,7 @@ class Session:
             raise InfrastructureError(f"The launcher refused a timing round on {label}: {refusal.text}") from refusal
         _ensure_sensible(request, result)
         self._ensure_unwritten(label, result)
+        self._ensure_within(label, result)
         self._ensure_punctual(label, result)
         return request, result
 
@@ -190,6 +191,18 @@ class Session:
         text = (f"The kernel wrote to its input in sample {number + 1} on {label}, when it was timed. Inputs are "
                 "read-only; write to outputs or scratch.")
         raise Refused(Outcome.POLICY_VIOLATION, Reason("input_written", self._stage, text, case=label))
+
+    def _ensure_within(self, label: str, result: RoundResult) -> None:
+        """What surrounds an array under the clock is what surrounds it in a single call, and as forbidden."""
+        if not result.strayed:
+            return
+        side, number = self._first_own(result.strayed)
+        if side not in self._own:
+            text = f"it wrote outside its arrays on {label}, although it was verified before."
+            raise opponent_failed(side, CandidateFault(Fault(Outcome.OUT_OF_BOUNDS, "guard_broken", text)))
+        text = (f"The kernel wrote outside its arrays in sample {number + 1} on {label}, when it was timed. Check "
+                "masks and loop bounds.")
+        raise Refused(Outcome.OUT_OF_BOUNDS, Reason("guard_broken", self._stage, text, case=label))
 
     def _first_own(self, found: Sequence[tuple[str, int]]) -> tuple[str, int]:
         """The first of these sides and sweeps that is the candidate's, else the first."""
