@@ -1,0 +1,1 @@
+"""Operator topk: declaration, implementation, baselines and wrong kernels."""
