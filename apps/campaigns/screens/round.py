@@ -44,6 +44,7 @@ def round_context(request: HttpRequest, campaign: Campaign, one: Round) -> dict[
         "campaign": campaign,
         "round": one,
         "sheet": sheet,
+        "profile": sheet.profile if sheet else None,
         "drifted": bool(sheet and sheet.shapes) and in_doubt(
             drift_windows(campaign.slot.hardware.name), one.verdict.created_at if one.verdict else None
         ),

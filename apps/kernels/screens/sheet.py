@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from apps.kernels.plots import Density, ShapeSides, density
+from apps.kernels.screens.verdict.profile import ProfileSheet, profile_sheet
 
 MARGIN = 0.02
 NOISE_FACTOR = 3
@@ -27,6 +28,7 @@ STAGES = (
     "recheck",
     "profile",
 )
+ROOFS = (("copy", "copy_share"), ("read", "read_share"), ("matmul", "matmul_share"))
 HEAT = ((0.75, "h4"), (0.5, "h3"), (0.25, "h2"))
 
 
@@ -82,7 +84,9 @@ class ShapeRow:
     first_call: float | None
     host: float | None
     gbps: float | None
+    tflops: float | None
     roof_share: float | None
+    roofs: tuple[tuple[str, float], ...]  # share of each measured roof: copy, read, matmul
     versus: Versus | None
     other_median: float | None
     says: str
@@ -196,6 +200,11 @@ class Sheet:
         return max((row.cv for row in self.shapes), default=None)
 
     @property
+    def profile(self) -> ProfileSheet | None:
+        """What binds the kernel, where it was profiled."""
+        return profile_sheet(self.document)
+
+    @property
     def limits_met(self) -> tuple[int, int]:
         """(met, applicable)."""
         states = [row.state for row in self.limits if row.state != "not_applicable"]
@@ -278,7 +287,9 @@ def shape_rows(
                 shape.get("first_call_us"),
                 shape.get("host_us"),
                 shape.get("gbps"),
+                shape.get("tflops"),
                 shape.get("roof_share"),
+                tuple((name, shape[key]) for name, key in ROOFS if shape.get(key) is not None),
                 one,
                 other,
                 one.says(margin, timing.get("rounds") or 5) if one else "none",

@@ -15,6 +15,8 @@ from apps.campaigns.screens.stepper import job_steps
 from apps.core.plotting import to_json
 from apps.kernels.models import Kernel
 from apps.kernels.plots import distribution
+from apps.kernels.screens.sheet import Sheet
+from apps.kernels.screens.verdict.profile import ProfileSheet, profile_sheet
 from apps.kernels.screens.verdicts import sheet_of
 from apps.reviews import gate, policies
 from apps.reviews.choices import REQUEST_OPEN, DecisionKind
@@ -71,6 +73,14 @@ class Act:
     why: str | None
 
 
+def profile_of(sheet: Sheet | None, row: Round | None) -> ProfileSheet | None:
+    """What binds the kernel: by the verdict under review, else by the one of the round that made it incumbent."""
+    found = sheet.profile if sheet else None
+    if found is None and row is not None and row.verdict is not None:
+        found = profile_sheet(row.verdict.document)
+    return found
+
+
 def review_context(request: HttpRequest, review: ReviewRequest, attempt: Attempt | None = None) -> dict[str, Any]:
     """The whole page."""
     user: Any = request.user
@@ -91,6 +101,7 @@ def review_context(request: HttpRequest, review: ReviewRequest, attempt: Attempt
         "slot": review.slot,
         "verdict": review.verdict,
         "sheet": sheet,
+        "profile": profile_of(sheet, round_row),
         "drifted": in_doubt(drift_windows(review.slot.hardware.name), review.verdict.created_at),
         "findings": findings,
         "tier": policies.effective_tier(review),

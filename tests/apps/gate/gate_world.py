@@ -82,6 +82,7 @@ def made_samples(ratios: dict[str, float], *, slow_shape: bool = False, seed: in
 def verdict_document(
     job: Job, *, ratios: dict[str, float] | None = None, outcome: str = "passed", slow_shape: bool = False,
     suspicious: tuple[str, ...] = (), isolation: int = 3, evidence: str = "bounded", evaluator: str | None = None,
+    profile: dict[str, Any] | None = None,
 ) -> tuple[dict[str, Any], bytes | None]:
     """A verdict document on a job's candidate with its raw samples, consistent unless changed afterwards."""
     document = json.loads(json.dumps(schema("verdict")["examples"][0]))
@@ -109,7 +110,7 @@ def verdict_document(
     data = canonical_json(to_document(samples))
     document |= {
         "comparison": str(compared.comparison), "compared_with": role, "regressions": list(compared.regressions),
-        "score": compared.overall.ratio, "samples": "blob:" + api.digest(data),
+        "score": compared.overall.ratio, "samples": "blob:" + api.digest(data), "profile": profile,
         "timing": {
             "evidence": evidence, "noise": compared.noise, "rounds": 5, "overall": sides, "pairs": 9, "longer": False,
             "shapes": [

@@ -36,6 +36,7 @@ def verdict_context(verdict: Verdict) -> dict[str, Any]:
         "plots": paired.paired_plots(samples, shown.role, shown.margin or MARGIN, by_shape),
         "spread": steadiness.spread_rows(document, goal), "rounds": steadiness.round_rows(samples),
         "telemetry": steadiness.telemetry(clocks), "slopes": steadiness.slope_rows(clocks),
+        "profile": shown.profile,
         "evidence": trust.evidence_ladder(shown.evidence), "isolation": trust.isolation_ladder(verdict.isolation),
         "isolation_text": str(verdict.isolation), "walls": trust.walls(document), "latency": trust.latency(document),
         "figure": to_json(distribution(shown.sides, shown.role_word)) if shown.sides else None,
