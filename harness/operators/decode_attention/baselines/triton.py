@@ -44,12 +44,12 @@ def _attend(
         cells = rows[:, None] * dim + columns[None, :]
         mask = valid[:, None] & inside[None, :]
         keys = tl.load(k_cache + cells, mask=mask, other=0.0, eviction_policy=CACHE_HINT)
+        values = tl.load(v_cache + cells, mask=mask, other=0.0, eviction_policy=CACHE_HINT)
         scores = tl.dot(query, tl.trans(keys), input_precision="ieee") * scale
         scores = tl.where(valid[None, :], scores, float("-inf"))
         highest = tl.maximum(top, tl.max(scores, 1))
         shares = tl.exp(scores - highest[:, None])
         shrink = tl.exp(top - highest)
-        values = tl.load(v_cache + cells, mask=mask, other=0.0, eviction_policy=CACHE_HINT)
         gathered = gathered * shrink[:, None]
         gathered = tl.dot(shares.to(values.dtype), values, gathered, input_precision="ieee")
         total = total * shrink + tl.sum(shares, 1)
