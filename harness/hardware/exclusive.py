@@ -13,11 +13,18 @@ from pathlib import Path
 from harness.domain.errors import InfrastructureError
 
 POLL_S = 0.05
+FOLDER = "KERNELOPT_LOCKS"
+
+
+def lock_folder() -> str:
+    """Where locks lie: ``KERNELOPT_LOCKS``, which whoever gives a process a temporary folder of its own has to pass on,
+    else the system's temporary folder."""
+    return os.environ.get(FOLDER) or tempfile.gettempdir()
 
 
 def lock_path(device: str) -> Path:
     """Where the lock of ``device`` lies: the same for every installation and user of this machine."""
-    return Path(tempfile.gettempdir(), f"kernelopt-clock-{device}.lock")
+    return Path(lock_folder(), f"kernelopt-clock-{device}.lock")
 
 
 @contextlib.contextmanager

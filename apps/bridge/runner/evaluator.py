@@ -27,6 +27,7 @@ import psutil
 from apps.bridge.runner.processes import dies_with_parent, end_tree
 from apps.bridge.runner.responses import Response, ResponseInvalid, read_response
 from harness.hardware.cores import allowed
+from harness.hardware.exclusive import FOLDER, lock_folder
 
 START_ALLOWANCE_S = 60.0
 TICK_S = 0.25
@@ -63,7 +64,8 @@ def clean_environment(home: Path) -> dict[str, str]:
     """The child's whole environment: search paths and locale, a private home, nothing of the web application."""
     kept = {name: value for name, value in os.environ.items()
             if name in PASSED_ON or name.startswith(PASSED_ON_PREFIX)}
-    return kept | {"HOME": str(home), "TMPDIR": str(home), "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    return kept | {"HOME": str(home), "TMPDIR": str(home), "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1",
+                   FOLDER: lock_folder()}  # its temporary folder is private, a device's lock is everybody's
 
 
 class Evaluator:

@@ -15,6 +15,8 @@ from apps.bridge import api
 from apps.bridge.runner.supervisor import ChildSpec
 from harness.hardware.cores import OVERRIDE, allowed, reserve
 
+LANES, LANE_CORES = 2, 4
+"""Workers of one GPU at most, and the cores that each of them needs beside the others'."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -67,18 +69,40 @@ def announce_cores() -> frozenset[int]:
     return frozenset(reserve().rest)
 
 
+def lanes_of(device: str, cores: int) -> int:
+    """How many workers serve ``device``: on a GPU one prepares and judges on processors while the other has the device,
+    which the machine's lock gives to one of them at a time. A CPU is its own device."""
+    return max(1, min(LANES, cores // LANE_CORES)) if device.startswith("nvidia-") else 1
+
+
 def child_specs(*, host: str, port: int, manage: Path) -> list[ChildSpec]:
-    """The children of ``serve``: web, engine and an evaluation worker per device, kept off the cores that timed kernels
-    have to themselves."""
+    """The children of ``serve``: web, engine and evaluation workers, kept off the cores that timed kernels have to
+    themselves.
+
+    Workers of a GPU have all cores: they record, compile and compare on as many processes as there are cores, and their
+    clock is the device's. A CPU kernel timed meanwhile runs ahead of them, and rounds that they disturb are repeated.
+    """
     python, quiet = sys.executable, announce_cores()
+    worker, every = (python, str(manage), "evalworker"), frozenset(allowed())
+    cores = len(every)
+    lanes = [(device.name, lane) for device in api.devices_here()[1:] for lane in range(lanes_of(device.name, cores))]
     return [
         ChildSpec("web", (python, "-m", "daphne", "-v", "0", "-b", host, "-p", str(port),
                           "kernelopt_site.asgi:application"), quiet),
         ChildSpec("engine", (python, str(manage), "engine"), quiet),
-        ChildSpec("evalworker", (python, str(manage), "evalworker"), quiet),
-        *(ChildSpec(f"evalworker:{device.name}", (python, str(manage), "evalworker", "--hardware", device.name), quiet)
-          for device in api.devices_here()[1:]),
+        ChildSpec("evalworker", worker, quiet),
+        *(ChildSpec(worker_name(name, lane + 1), (*worker, "--hardware", name, *_lane_option(lane + 1)), every)
+          for name, lane in lanes),
     ]
+
+
+def worker_name(device: str, lane: int = 1) -> str:
+    """The name that the worker of a device and lane reports under."""
+    return f"evalworker:{device}" if lane == 1 else f"evalworker:{device}:{lane}"
+
+
+def _lane_option(lane: int) -> tuple[str, ...]:
+    return () if lane == 1 else ("--lane", str(lane))
 
 
 def answers(url: str) -> bool:

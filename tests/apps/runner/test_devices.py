@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -12,6 +13,8 @@ from django.utils import timezone
 
 from apps.bridge import api
 from apps.bridge.api import DeviceFacts
+from apps.bridge.runner import site
+from apps.bridge.runner.evaluator import clean_environment
 from apps.bridge.runner.measure import outage
 from apps.bridge.runner.site import child_specs
 from apps.campaigns.jobs.devices import is_dry
@@ -24,6 +27,7 @@ from apps.kernels.models import Operator
 from apps.kernels.services import baseline_kernel
 from apps.teams.models import Team, User
 from harness.domain.codec import schema
+from harness.hardware import exclusive
 from tests.apps.runner.conftest import PROJECT
 
 pytestmark = pytest.mark.django_db
@@ -105,6 +109,42 @@ def test_serve_starts_a_worker_per_device(monkeypatch: pytest.MonkeyPatch) -> No
     assert names() == ["web", "engine", "evalworker"]
     monkeypatch.setattr(api, "devices_here", lambda: (DeviceFacts(CPU, ("numba",)), DeviceFacts(GPU, ("triton",))))
     assert names() == ["web", "engine", "evalworker", f"evalworker:{GPU}"]
+
+
+def test_a_gpu_with_cores_to_spare_has_two_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "devices_here", lambda: (DeviceFacts(CPU, ("numba",)), DeviceFacts(GPU, ("triton",))))
+    monkeypatch.setattr(site, "allowed", lambda: tuple(range(16)))
+    monkeypatch.setattr(site, "announce_cores", lambda: frozenset({0}))
+    specs = {spec.name: spec for spec in child_specs(host="127.0.0.1", port=1, manage=PROJECT / "manage.py")}
+    assert list(specs)[3:] == [f"evalworker:{GPU}", f"evalworker:{GPU}:2"]
+    assert specs[f"evalworker:{GPU}:2"].command[-4:] == ("--hardware", GPU, "--lane", "2")
+    assert specs["web"].cores == specs["evalworker"].cores == {0}
+    assert specs[f"evalworker:{GPU}"].cores == set(range(16))  # they compile there; their clock is the device's
+    assert [site.lanes_of(GPU, cores) for cores in (1, 4, 7, 8, 64)] == [1, 1, 1, 2, 2]
+    assert site.lanes_of(CPU, 64) == 1
+
+
+def test_evaluators_with_private_temporary_folders_share_the_devices_lock(tmp_path: Path,
+                                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    here = str(exclusive.lock_path(GPU))
+    for room in ("one", "other"):
+        for name, value in clean_environment(tmp_path / room).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr("tempfile.tempdir", None)
+        assert str(exclusive.lock_path(GPU)) == here
+
+
+def test_only_a_gpu_has_lanes() -> None:
+    with pytest.raises(CommandError, match="one lane"):
+        call_command("evalworker", lane=2)
+
+
+def test_two_lanes_judge_two_jobs_of_one_device(person: User) -> None:
+    jobs = {triton_job().pk, triton_job().pk}
+    for lane in (1, 2):
+        worker_beat(name=site.worker_name(GPU, lane), kind="evalworker", hardware=GPU, backends=["triton"])
+    taken = [job_lease(hardware=GPU, backends=["triton"]) for _ in range(3)]
+    assert {job.pk for job in taken[:2] if job is not None} == jobs and taken[2] is None
 
 
 def test_a_worker_for_a_device_that_is_not_here_says_which_are() -> None:

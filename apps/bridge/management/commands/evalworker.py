@@ -16,7 +16,7 @@ from apps.bridge import api
 from apps.bridge.runner.evaluator import Evaluator
 from apps.bridge.runner.idle import IdleWork
 from apps.bridge.runner.processes import adopt_orphans, end_orphans
-from apps.bridge.runner.site import CannotServe, hold_lock
+from apps.bridge.runner.site import CannotServe, hold_lock, worker_name
 from apps.bridge.runner.worker import EvaluationWorker
 from apps.campaigns.jobs.workers import worker_beat, worker_gone
 
@@ -25,7 +25,11 @@ COMMAND = "KERNELOPT_EVALUATE_COMMAND"
 
 
 class Command(BaseCommand):
-    """One per device; a second one refuses to start while the first lives."""
+    """One per device and lane; a second one refuses to start while the first lives.
+
+    A GPU may have several lanes: each takes jobs of its own, records and compiles on processors, and waits for the
+    machine's lock where kernels run. The first one also does what is due while nobody waits (self-tests, the doctor).
+    """
 
     requires_system_checks = ()  # pages and forms are no business of this process
     help = "Evaluate kernels from the queue on this machine's device."
@@ -33,14 +37,18 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Options."""
         parser.add_argument("--hardware", default="", help="a GPU of this machine (default: its CPU)")
+        parser.add_argument("--lane", type=int, default=1, help="which of a GPU's workers (default: the first)")
 
-    def handle(self, *args: Any, hardware: str = "", **options: Any) -> None:
+    def handle(self, *args: Any, hardware: str = "", lane: int = 1, **options: Any) -> None:
         """Work until SIGTERM or Ctrl-C."""
         device = _device(hardware)
         hardware, backends = device.name, list(device.backends)
-        name = f"evalworker:{hardware}"
+        if lane < 1 or (lane > 1 and not hardware.startswith("nvidia-")):
+            raise CommandError(f"{hardware} has one lane: a CPU is timed by the worker that has it alone.")
+        name = worker_name(hardware, lane)
+        place = hardware if lane == 1 else f"{hardware}-{lane}"
         try:
-            lock = hold_lock(settings.VAR_DIR / "run" / f"device-{hardware}.lock", f"A worker of {hardware}")
+            lock = hold_lock(settings.VAR_DIR / "run" / f"device-{place}.lock", f"A worker of {hardware}, lane {lane},")
         except CannotServe as problem:
             raise CommandError(str(problem)) from problem
 
@@ -59,7 +67,7 @@ class Command(BaseCommand):
         other = shlex.split(os.environ.get(COMMAND, ""))
         evaluator = Evaluator(project=settings.BASE_DIR, command=other or None, on_closed=end_orphans)
         worker = EvaluationWorker(evaluator=evaluator, hardware=hardware, backends=backends, beat=beat)
-        if not other:  # a stand-in says nothing about the real evaluator
+        if not other and lane == 1:  # a stand-in says nothing about the real evaluator
             idle = IdleWork(project=settings.BASE_DIR, var=settings.VAR_DIR, report=worker.report,
                             stopping=worker.stopping.is_set, hardware=hardware, backend=backends[0])
             worker.when_idle, worker.when_busy = idle, idle.busy
