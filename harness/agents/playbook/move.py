@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from harness.agents.profile import counted
 from harness.agents.protocol import AgentContext
 from harness.domain.proposal import Hypothesis
 from harness.domain.vocabulary import Direction, Tier
 
+ROOF_SHARE, COUNTERS = "profile.roof_share", "profile.counters"
+"""Evidence of a hypothesis that rests on where the incumbent stands: read off counters where the evaluation had them."""
 Basis = Literal["bytes", "flops", "occupancy", "latency"]
 """What a hypothesis reckons in: memory traffic, arithmetic, work that is resident at once, or waiting."""
 
@@ -41,7 +44,7 @@ class Move:
     reach: float
     most: float
     transform: Callable[[AgentContext], str | None]
-    evidence: str = "profile.roof_share"
+    evidence: str = ROOF_SHARE
     duplicate_of: int | None = None
     basis: Basis | None = None
     model: Callable[[AgentContext], float] | None = None
@@ -61,7 +64,8 @@ class Move:
     def hypothesis(self, context: AgentContext) -> Hypothesis:
         """The strategy as a ranked idea: what its prediction reckons in, and the profile's sentence as its ground."""
         text = f"{self.text} Reckoned in {self.about}. Ground: {context.profile.text}."
-        return Hypothesis(self.key, self.direction, self.function, text, self.evidence, self.expected_gain(context))
+        evidence = COUNTERS if self.evidence == ROOF_SHARE and counted(context.profile.counters) else self.evidence
+        return Hypothesis(self.key, self.direction, self.function, text, evidence, self.expected_gain(context))
 
     @property
     def direction_key(self) -> str:

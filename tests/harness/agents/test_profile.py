@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from harness.agents.playbook.edit import replace_body
+from harness.agents.playbook.move import Move
 from harness.agents.playbook.softmax_numba import NAME, Features, render
 from harness.agents.profile import loops_over_input, profile_of
 from harness.domain.codec import from_document, schema
 from harness.domain.profile import Bottleneck, CounterProfile, ProfileSource
 from harness.domain.summary import ShapeSummary, VerdictSummary
-from harness.domain.vocabulary import Backend, Comparison, Outcome, Stage
+from harness.domain.vocabulary import Backend, Comparison, Direction, Outcome, Stage, Tier
 from harness.operators import registry
 
 
@@ -84,3 +86,14 @@ def test_shapes_without_counters_leave_the_bound() -> None:
     verdict = _counted(ProfileSource.COUNTERS, Bottleneck.CACHE)
     profile = profile_of(spec, Backend.NUMBA, "llm", verdict, spec.baseline(Backend.NUMBA))
     assert profile.bound == "cache" and f"counters at {verdict.shapes[0].shape}" in profile.text
+
+
+@pytest.mark.parametrize(("source", "evidence"), [(ProfileSource.COUNTERS, "profile.counters"),
+                                                  (ProfileSource.CLOCK, "profile.roof_share")])
+def test_hypotheses_cite_counters_where_there_are_any(source: ProfileSource, evidence: str) -> None:
+    spec = registry.get("rms_norm")
+    verdict = _counted(source, Bottleneck.LATENCY)
+    profile = profile_of(spec, Backend.NUMBA, "llm", verdict, spec.baseline(Backend.NUMBA))
+    move = Move("h1", Direction.TILING, "_kernel", Tier.LIGHT, "Larger tiles.", "BLOCK 2048", 0.1, 0.1, lambda _: None)
+    stated = move.hypothesis(SimpleNamespace(profile=profile))  # type: ignore[arg-type]
+    assert stated.evidence == evidence and profile.text in stated.text
