@@ -12,7 +12,7 @@ from harness.domain.proposal import Hypothesis
 from harness.domain.vocabulary import Direction, Tier
 
 ROOF_SHARE, COUNTERS = "profile.roof_share", "profile.counters"
-"""Evidence of a hypothesis that rests on where the incumbent stands: read off counters where the evaluation had them."""
+"""Evidence of a hypothesis that rests on where the incumbent stands: counters, where the evaluation read them."""
 Basis = Literal["bytes", "flops", "occupancy", "latency"]
 """What a hypothesis reckons in: memory traffic, arithmetic, work that is resident at once, or waiting."""
 
