@@ -23,13 +23,14 @@ SIZES = {
     "rows": 4, "cols": 96, "vocab": 200, "batch": 2, "max_seq": 40, "q_heads": 4, "kv_heads": 2, "dim": 32, "seq": 6,
     "half": 16, "m": 16, "k": 48, "n": 24,
 }
+NEEDS_GPU = ("cuDNN", "cuBLAS")
 ON_CPU = [(name, peer) for name in registry.NAMES for peer in peers_of(name)
-          if peer.package == "torch" and peer.name != COMPILE and "cuDNN" not in peer.name and "cuBLAS" not in peer.name]
+          if peer.package == "torch" and peer.name != COMPILE and not peer.name.startswith(NEEDS_GPU)]
 
 
 def contents(name: str, dtype: str, regime: str | None = None) -> Contents:
     spec = registry.get(name)
-    dims = {dim: min(SIZES.get(dim, 8), spec.domain[dim].high) for dim in spec.domain}
+    dims = {dim: SIZES.get(dim, 8) for dim in spec.domain} | ({"k": 8} if name == "topk" else {})
     attributes = all_attributes(spec, {"k": 8} if name == "topk" else {})
     regimes = (regime,) if regime else spec.workloads["llm"].regimes
     inputs = make_inputs(spec, dims, regimes, attributes, dtype, 23)

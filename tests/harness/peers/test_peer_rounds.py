@@ -1,4 +1,4 @@
-"""Rounds in the libraries' process: contents never seen before, everybody on the same ones, nothing of an old answer."""
+"""Rounds in the libraries' process: contents that nobody saw before, the same for all, nothing of an old answer."""
 
 from __future__ import annotations
 
