@@ -17,6 +17,7 @@ COMMANDS = {
     "parity": "call a Triton kernel natively on this GPU and hold it against its plan",
     "tier": "say how far a change goes and why",
     "optimize": "run a whole campaign here",
+    "autotune": "search a Triton kernel's declared values in bulk on this GPU",
     "report": "run operators x agents x libraries on the device at hand and write a report",
     "selftest": "run the corpus of cheats, wrong kernels and honest look-alikes",
 }

@@ -28,6 +28,7 @@ from harness.engine.log import log_entries
 from harness.engine.state import CampaignState, Status
 from harness.evaluation.run import Progress
 from harness.hardware.digests import digest
+from harness.search.planner import planner_for
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     names = ("operator", "backend", "hardware", "workload", "agent", "strategy", "grant", "rounds", "seconds")
     goal, overrides = goal_of(arguments.goal, Options(**{name: getattr(arguments, name) for name in names}))
     state = start_state(goal, attended=False)
-    agent = make_agent(goal.agent)
+    agent = make_agent(goal.agent, planner_for(goal))
     for sentence in overrides:
         sys.stderr.write(sentence + "\n")
     return optimize(state, agent, real_evaluator, out=arguments.out, as_json=arguments.json, overrides=overrides)

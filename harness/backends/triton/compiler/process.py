@@ -69,6 +69,7 @@ class CompilerProcess:
     target: Target
     compiler: str = ""
     walls: tuple[str, ...] = ()  # that stood around the last compile process
+    processes: int | None = None  # at a time; by default as many as the cores carry
     _known: OrderedDict[str, KernelFacts] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -95,7 +96,7 @@ class CompilerProcess:
     def _run(self, kernels: list[KernelSource], deadline_s: float) -> list[KernelFacts]:
         """Facts of each kernel in order, from as many processes as the cores carry."""
         until = time.monotonic() + deadline_s
-        shares = min(len(kernels), parallel())
+        shares = min(len(kernels), self.processes or parallel())
         if shares == 1:
             return self._one_process(kernels, until)
         parts = [list(range(start, len(kernels), shares)) for start in range(shares)]
