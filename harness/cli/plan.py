@@ -107,14 +107,15 @@ def _print(state: Run, target: Target, refused: Refused | None) -> None:
             out(f"  [{reason.code}] {f'line {reason.line}: ' if reason.line else ''}{reason.text}\n")
     if not state.compiled:
         return
-    out(f"{'function':24} {'grid':>18} {'warps':>5} {'registers':>9} {'spills':>7} {'shared':>8} {'occupancy':>9}\n")
+    out(f"{'function':24} {'grid':>18} {'warps':>5} {'registers':>9} {'spills':>7} {'shared':>8} {'occupancy':>9}"
+        "  limited by\n")
     for plan, compiled in zip(state.plans, state.compiled, strict=True):
         fills = sum("fill" in step for step in plan.steps)
         for row in compiled.launches:
             grid = "x".join(map(str, row.grid))
             spills, shared, share = row.spill_bytes or 0, row.shared_bytes or 0, row.occupancy or 0
             out(f"{row.function[:24]:24} {grid:>18} {row.num_warps:>5} {row.registers or 0:>9} {spills:>7} {shared:>8} "
-                f"{share:>9.0%}\n")
+                f"{share:>9.0%}  {(row.limiter if share < 1.0 else None) or ''}".rstrip() + "\n")
         if fills:
             out(f"  and {fills} fill{'s' if fills > 1 else ''} of scratch or outputs\n")
     out(f"for {target.title} with {state.compiled[0].compiler}; {len(state.plans)} shapes; "

@@ -18,6 +18,7 @@ from harness.domain.codec import to_document
 from harness.domain.errors import InfrastructureError
 from harness.domain.plan import LaunchResources
 from harness.domain.profile import CounterProfile, ProfileSource, ShapeCounters
+from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Stage
 from harness.evaluation.ports import Lent
 from harness.evaluation.profile.by_clock import shape_by_clock
@@ -46,6 +47,8 @@ def profile(run: Run, profiler: Callable[[dict[str, Any]], Report] = profiled) -
     except (NoCounters, InfrastructureError, OSError) as error:
         source, why = ProfileSource.CLOCK, str(error).rstrip(".")
         shapes = _by_clock(run, labels)
+        text = f"The profile has no hardware counters: {why}. The launcher's clock and the compiler's figures stand in."
+        run.notes.append(Reason("no_counters", Stage.PROFILE, text))
     finally:
         close_bench(run)
         run.deadline += time.monotonic() - began
