@@ -37,5 +37,5 @@ def test_a_shape_is_prepared_measured_and_checked(tmp_path: Path, monkeypatch: p
         checks = process.ask({"op": "check", "shape": SHAPE}, timeout_s=60.0)["checks"]
         assert all(one["right"] and 0 <= one["worst_ratio"] <= 1 for one in checks.values())
         os.kill(process._process.pid, signal.SIGKILL)
-        with pytest.raises(LibraryDied, match="it ended by itself|it was gone already"):
+        with pytest.raises(LibraryDied, match=r"it ended by itself|it was gone already"):
             process.ask({"op": "round", "shape": SHAPE, "pairs": 1}, timeout_s=30.0)

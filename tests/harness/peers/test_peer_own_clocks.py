@@ -1,0 +1,52 @@
+"""Our own kernels beside libraries: the clock of launch plans on a simulated device, that of CPU processes for real."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.domain.vocabulary import Backend
+from harness.evaluation.timing.device.session import Kernel
+from harness.operators import registry
+from harness.operators.base import ShapePoint
+from harness.peers import ours
+from tests.harness.device_timing.device_model import Model, ModelDevice, plan
+
+SPEC = registry.get("softmax")
+POINTS = (ShapePoint("64x96", {"rows": 64, "cols": 96}, 0.5), ShapePoint("8x160", {"rows": 8, "cols": 160}, 0.5))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELOPT_VAR", str(tmp_path))
+
+
+def test_launch_plans_are_timed_shape_by_shape_by_the_device_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = ModelDevice(SPEC, Model({"plain": 50.0, "better": 25.0}))
+    monkeypatch.setattr(ours, "opponent", lambda run, name, text, points: Kernel(
+        {point.label: (plan(text), ()) for point in points}))
+    clock = ours.PlanClock(SPEC, "llm", POINTS, {"baseline": "plain", "playbook": "better"}, "nvidia-h200",
+                           lambda: device)
+    try:
+        assert clock.pieces == [("64x96",), ("8x160",)]
+        found = clock.round(("8x160",), 6)
+        assert set(found) == {"8x160"} and {name: len(values) for name, values in found["8x160"].items()} == {
+            "baseline": 6, "playbook": 6}
+        assert sum(found["8x160"]["baseline"]) > 1.8 * sum(found["8x160"]["playbook"])
+        moved = 2 * 8 * 160 * 2
+        assert clock.floor_s("8x160") == pytest.approx(moved / 4.4e12, rel=1e-6)
+    finally:
+        clock.close()
+
+
+@pytest.mark.sandbox
+def test_sandboxed_processes_are_timed_all_shapes_together() -> None:
+    clock = ours.CpuClock(SPEC, "llm", POINTS, {"baseline": SPEC.baseline(Backend.NUMBA)})
+    try:
+        (piece,) = clock.pieces
+        found = clock.round(piece, 2)
+        assert set(found) == {"64x96", "8x160"}
+        assert all(len(values["baseline"]) == 2 and min(values["baseline"]) > 0 for values in found.values())
+    finally:
+        clock.close()
