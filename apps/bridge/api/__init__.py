@@ -34,6 +34,7 @@ from apps.bridge.api.engine import (
 )
 from apps.bridge.api.errors import BridgeError
 from apps.bridge.api.goals import GoalFacts, goal_check, goal_default
+from apps.bridge.api.predicted import Predicted, predicted
 from apps.bridge.api.reports import ReportFacts, is_report, report_check, report_digest
 from apps.bridge.api.requests import request_check, verification_request
 from apps.bridge.api.sources import (
@@ -59,6 +60,7 @@ __all__ = [
     "Finding",
     "GoalFacts",
     "OperatorFacts",
+    "Predicted",
     "Recomputed",
     "ReportFacts",
     "RoundFacts",
@@ -91,6 +93,7 @@ __all__ = [
     "normal_digest",
     "operator",
     "operators",
+    "predicted",
     "rank",
     "read_source",
     "recompute",

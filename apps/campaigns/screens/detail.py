@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
+from apps.bridge import api
 from apps.campaigns import plots
 from apps.campaigns.canary.selectors import drift_windows, in_doubt
 from apps.campaigns.choices import CAMPAIGN_ENDED, CampaignState, JobState
@@ -27,6 +28,7 @@ from apps.stream.sentences import sentence
 from apps.teams import policies
 
 FEED = 40
+SEARCH = "autotune"  # an agent that predicts nothing
 TIERS = ("light", "medium", "heavy")
 OPTIONS = {
     "finish": ("Accept and finish", "the incumbent stays what it is; where it beats the champion it asks for review"),
@@ -88,6 +90,7 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
         "doubtful": doubtful,
         "plot_says": plot_sentence(shown, lines),
         "hypotheses": hypothesis_rows(hypotheses_of(campaign), rounds),
+        "predicted": predicted_of(campaign, rounds),
         "may_edit_hypotheses": campaign.state == CampaignState.PAUSED
         and policies.may_run_campaigns(request.user, campaign.team) is None,
         "log": [
@@ -101,6 +104,16 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
         "stream": not ended or None,
         **feed(request, campaign),
     }
+
+
+def predicted_of(campaign: Campaign, rounds: list[Round]) -> api.Predicted | None:
+    """Prediction against measurement, oldest round first; ``None`` for a search, which predicts nothing, and while
+    nothing was concluded."""
+    entries = [one.entry for one in reversed(rounds) if one.entry and one.number]
+    if campaign.agent_kind == SEARCH or not entries:
+        return None
+    found = api.predicted(entries)
+    return found if found.rows else None
 
 
 def may_submit(campaign: Campaign) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp
-from statistics import median
 from typing import Any
+
+from apps.bridge import api
 
 Document = Mapping[str, Any]
 AXES = {"evaluations": ("evaluation", "evaluations"), "device": ("device_seconds", "seconds the device was held"),
@@ -23,14 +23,11 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class CampaignSheet:
-    """A campaign's facts, predictions and log; ``miss`` is the median factor between predicted and measured times."""
+    """A campaign's document, its curve, and its predictions against what was measured, reckoned from the log."""
 
     document: Document
     curve: Curve
-    predictions: tuple[Document, ...]
-    compared: int
-    miss: float | None
-    optimistic: int
+    predicted: api.Predicted | None
 
 
 def curve(campaign: Document, axis: str) -> Curve:
@@ -41,12 +38,9 @@ def curve(campaign: Document, axis: str) -> Curve:
 
 
 def sheets(document: Document, axis: str) -> list[CampaignSheet]:
-    """Every campaign of an operator."""
+    """Every campaign of an operator. An agent that states no predictions has none."""
     found = []
     for campaign in document["campaigns"]:
-        told = campaign["predictions"]
-        errors = [one["error"] for one in told if one.get("error") is not None]
-        found.append(CampaignSheet(campaign, curve(campaign, axis), tuple(told), len(errors),
-                                   exp(median(abs(error) for error in errors)) if errors else None,
-                                   sum(error < 0 for error in errors)))
+        told = api.predicted(campaign["log"]) if campaign["predictions"] else None
+        found.append(CampaignSheet(campaign, curve(campaign, axis), told if told and told.rows else None))
     return found

@@ -84,10 +84,9 @@ def campaign_of(agent: str, operator: str, kernel: str, gains: list[float]) -> d
                     "expected_gain": expected, "change_summary": f"change {number}", "step_tier": "medium",
                     "outcome": "passed", "performance_change": ratio, "limits_passed": True, "conclusion": conclusion,
                     "agent_claim": {"gain": expected}, "claim_contradicted": False, "do_not_repeat": False})
-        told.append({"round": number, "hypothesis": f"h{number}", "direction": "fusion:_kernel",
-                     "change": f"change {number}", "tier": "medium", "predicted": expected, "measured": measured,
-                     "low": gain * 0.99 - 1, "high": gain * 1.01 - 1, "error": -0.0953101798, "outcome": "passed",
-                     "conclusion": conclusion})
+        told.append({"round": number, "step": f"change {number}", "direction": "fusion:_kernel", "tier": "medium",
+                     "outcome": "passed", "predicted": expected, "measured": measured, "low": gain * 0.99 - 1,
+                     "high": gain * 1.01 - 1, "error": -0.0953101798, "judgement": "hit"})
     last = {"ratio": best, "low": best * 0.99, "high": best * 1.01, "rounds_won": 5}
     return {"agent": agent, "label": "scripted, no LLM", "strategy": None, "grant": "heavy", "status": "finished",
             "code": "gave_up", "cause": "every strategy was tried.", "goal": goal,
