@@ -40,6 +40,7 @@ class BoardRow:
     why_unranked: str = ""
     drifted: bool = False  # measured while the device drifted: the figure is in doubt
     reverifying: bool = False  # a champion that a new evaluator or environment class verifies again
+    library: str = ""  # the version of a library, for a reference row
 
 
 def ranked(rows: Iterable[BoardRow]) -> list[BoardRow]:
@@ -53,6 +54,16 @@ def ranked(rows: Iterable[BoardRow]) -> list[BoardRow]:
         placed.append(replace(row, rank=position, tied=tied))
     rest = sorted((row for row in judged if row.why_unranked), key=lambda row: (row.why_unranked, row.team, row.label))
     return placed + rest
+
+
+def with_libraries(rows: list[BoardRow], references: Iterable[BoardRow]) -> list[BoardRow]:
+    """Libraries as rows without a place, each above the first row that is slower; those without a figure last."""
+    shown = list(rows)
+    for one in sorted(references, key=lambda row: row.ratio or 0.0):
+        places = [place for place, row in enumerate(shown)
+                  if row.rank is None or (one.ratio is not None and (row.ratio or 0.0) < one.ratio)]
+        shown.insert(places[0] if places and one.ratio is not None else len(shown), one)
+    return shown
 
 
 def _why_unranked(row: BoardRow) -> str:

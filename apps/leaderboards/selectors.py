@@ -14,7 +14,7 @@ from apps.campaigns.canary.selectors import drift_windows, in_doubt
 from apps.campaigns.models import Campaign, Round
 from apps.core.errors import NotFound, Refused
 from apps.kernels.models import Champion, Operator, Promotion, Quarantine, Slot, Verdict
-from apps.leaderboards.ranking import BoardRow, ranked
+from apps.leaderboards.ranking import BoardRow, ranked, with_libraries
 from apps.reviews.choices import REQUEST_OPEN, RequestState
 from apps.reviews.models import ReviewRequest
 from apps.reviews.rechecks import outdated_slots
@@ -102,7 +102,19 @@ def board(
              drifted=in_doubt(windows, verdict.created_at))
         for verdict in verdicts if verdict.team_id is not None
     ]
-    return Board(row, backend, hardware, workload, chosen, classes, tuple(ranked(rows)))
+    shown = with_libraries(ranked(rows), _libraries(chosen, operator, workload)) if rows else []
+    return Board(row, backend, hardware, workload, chosen, classes, tuple(shown))
+
+
+def _libraries(environment_class: str, operator: str, workload: str) -> list[BoardRow]:
+    """Library peers measured in this environment class as reference rows; absent ones are named absent."""
+    return [
+        BoardRow(team=one.name, own=False, label="library", approval="", tier="", score=None, ratio=one.over_baseline,
+                 low=None, high=None, noise=None, evaluator_version="", measured_at=None, library=one.version or "here",
+                 why_unranked=one.absent or ("a library, for reference" if one.over_baseline is not None else
+                                             f"right and timed on {one.shapes} of {one.of} shapes"))
+        for one in api.libraries(environment_class, operator, workload)
+    ]
 
 
 def _kernels(slots: Iterable[Slot]) -> set[tuple[int, str]]:

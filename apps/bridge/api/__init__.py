@@ -34,6 +34,7 @@ from apps.bridge.api.engine import (
 )
 from apps.bridge.api.errors import BridgeError
 from apps.bridge.api.goals import GoalFacts, goal_check, goal_default
+from apps.bridge.api.libraries import LibraryFacts, libraries
 from apps.bridge.api.predicted import Predicted, predicted
 from apps.bridge.api.reports import ReportFacts, is_report, report_check, report_digest
 from apps.bridge.api.requests import request_check, verification_request
@@ -59,6 +60,7 @@ __all__ = [
     "EngineFacts",
     "Finding",
     "GoalFacts",
+    "LibraryFacts",
     "OperatorFacts",
     "Predicted",
     "Recomputed",
@@ -89,6 +91,7 @@ __all__ = [
     "hardware_here",
     "hardware_known",
     "is_report",
+    "libraries",
     "log_columns",
     "normal_digest",
     "operator",

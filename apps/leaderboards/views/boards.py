@@ -49,7 +49,7 @@ def board_page(request: HttpRequest, operator: str) -> HttpResponse:
         environment_class=request.GET.get("class") or None,
     )
     unranked = request.GET.get("unranked") != "no"
-    rows = [row for row in board.rows if unranked or row.rank is not None]
+    rows = [row for row in board.rows if unranked or row.rank is not None or row.library]
     return show(
         request,
         "leaderboards/board.html",
@@ -85,8 +85,7 @@ def choose(request: HttpRequest, keys: list[selectors.BoardKey]) -> selectors.Bo
 
 def dot_of(row: BoardRow) -> plots.BoardDot:
     """A row as the plot marks it."""
-    kind = (
-        "library" if row.label == "baseline" else "unranked" if row.rank is None else "own" if row.own else "champion"
-    )
+    reference = row.library or row.label == "baseline"
+    kind = "library" if reference else "unranked" if row.rank is None else "own" if row.own else "champion"
     label = f"{row.rank or '–'} {row.team}, {row.label}".replace("<", "‹")  # plotly reads tags in texts
     return plots.BoardDot(label, row.ratio or 0.0, row.low, row.high, kind, row.drifted)
