@@ -182,17 +182,39 @@ def run(q, k_cache, v_cache, seq_lens, out, *, scale):
     for name, least in (("medium", 513), ("long", 2049), ("longer", 4097), ("huge", 8193), ("giant", 32769)):
         if max_seq >= least:
             bucket = name
-    chosen = {key: value[bucket] if isinstance(value, dict) else value for key, value in PARAMS.items()}
+    block, unroll, hint = PARAMS["BLOCK_N"], PARAMS["UNROLL"], PARAMS["CACHE_HINT"]
+    warps, stages, registers = PARAMS["num_warps"], PARAMS["num_stages"], PARAMS["maxnreg"]
+    if isinstance(block, dict):
+        block = block[bucket]
+    if isinstance(unroll, dict):
+        unroll = unroll[bucket]
+    if isinstance(hint, dict):
+        hint = hint[bucket]
+    if isinstance(warps, dict):
+        warps = warps[bucket]
+    if isinstance(stages, dict):
+        stages = stages[bucket]
+    if isinstance(registers, dict):
+        registers = registers[bucket]
     group = q_heads // kv_heads
-    block = chosen["BLOCK_N"]
 """
 RUN_FIXED = """\
-    span = triton.cdiv(triton.cdiv(max_seq, chosen["SPLITS"]), block) * block
+    most = PARAMS["SPLITS"]
+    if isinstance(most, dict):
+        most = most[bucket]
+    span = triton.cdiv(triton.cdiv(max_seq, most), block) * block
 """
 RUN_CHOSEN = """\
-    wanted = torch.cuda.get_device_properties(q.device).multi_processor_count * chosen["PROGRAMS"]
-    wanted = min(chosen["SPLITS"], triton.cdiv(wanted, batch * kv_heads))
-    span = max(chosen["SPAN"], triton.cdiv(triton.cdiv(max_seq, wanted), block) * block)
+    most, least, programs = PARAMS["SPLITS"], PARAMS["SPAN"], PARAMS["PROGRAMS"]
+    if isinstance(most, dict):
+        most = most[bucket]
+    if isinstance(least, dict):
+        least = least[bucket]
+    if isinstance(programs, dict):
+        programs = programs[bucket]
+    programs = torch.cuda.get_device_properties(q.device).multi_processor_count * int(programs)
+    wanted = min(most, triton.cdiv(programs, batch * kv_heads))
+    span = max(least, triton.cdiv(triton.cdiv(max_seq, wanted), block) * block)
 """
 RUN_TAIL = """\
     splits = triton.cdiv(max_seq, span)
@@ -217,11 +239,11 @@ RUN_TAIL = """\
         BLOCK_N=block,
         BLOCK_G=max(16, triton.next_power_of_2(group)),
         BLOCK_D=width,
-        UNROLL=chosen["UNROLL"],
-        CACHE_HINT=chosen["CACHE_HINT"],
-        num_warps=chosen["num_warps"],
-        num_stages=chosen["num_stages"],
-        maxnreg=chosen["maxnreg"] or None,
+        UNROLL=unroll,
+        CACHE_HINT=hint,
+        num_warps=warps,
+        num_stages=stages,
+        maxnreg=None if registers == 0 else int(registers),
     )
     _combine[(batch * q_heads,)](
         parts,

@@ -65,7 +65,20 @@ def run(q, k_cache, v_cache, seq_lens, out, *, scale):
     for name, least in (("medium", 513), ("long", 2049), ("longer", 4097), ("huge", 8193), ("giant", 32769)):
         if max_seq >= least:
             bucket = name
-    chosen = {key: value[bucket] if isinstance(value, dict) else value for key, value in PARAMS.items()}
+    block, unroll, hint = PARAMS["BLOCK_N"], PARAMS["UNROLL"], PARAMS["CACHE_HINT"]
+    warps, stages, registers = PARAMS["num_warps"], PARAMS["num_stages"], PARAMS["maxnreg"]
+    if isinstance(block, dict):
+        block = block[bucket]
+    if isinstance(unroll, dict):
+        unroll = unroll[bucket]
+    if isinstance(hint, dict):
+        hint = hint[bucket]
+    if isinstance(warps, dict):
+        warps = warps[bucket]
+    if isinstance(stages, dict):
+        stages = stages[bucket]
+    if isinstance(registers, dict):
+        registers = registers[bucket]
     group = q_heads // kv_heads
     _attend[(batch, kv_heads)](
         q,
@@ -78,12 +91,12 @@ def run(q, k_cache, v_cache, seq_lens, out, *, scale):
         group,
         dim,
         scale,
-        BLOCK_N=chosen["BLOCK_N"],
+        BLOCK_N=block,
         BLOCK_G=max(16, triton.next_power_of_2(group)),
         BLOCK_D=max(16, triton.next_power_of_2(dim)),
-        UNROLL=chosen["UNROLL"],
-        CACHE_HINT=chosen["CACHE_HINT"],
-        num_warps=chosen["num_warps"],
-        num_stages=chosen["num_stages"],
-        maxnreg=chosen["maxnreg"] or None,
+        UNROLL=unroll,
+        CACHE_HINT=hint,
+        num_warps=warps,
+        num_stages=stages,
+        maxnreg=None if registers == 0 else int(registers),
     )

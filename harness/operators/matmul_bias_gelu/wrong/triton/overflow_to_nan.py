@@ -33,8 +33,19 @@ def _matmul(a, b, bias, out, m, k, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constex
 def run(a, b, bias, out):
     (m, k), n = a.shape, b.shape[1]
     bucket = "few" if m <= 64 else "some" if m <= 1024 else "many"
-    chosen = {key: value[bucket] if isinstance(value, dict) else value for key, value in PARAMS.items()}
-    tiles = triton.cdiv(m, chosen["BLOCK_M"]) * triton.cdiv(n, chosen["BLOCK_N"])
+    block_m, block_n, block_k = PARAMS["BLOCK_M"], PARAMS["BLOCK_N"], PARAMS["BLOCK_K"]
+    warps, stages = PARAMS["num_warps"], PARAMS["num_stages"]
+    if isinstance(block_m, dict):
+        block_m = block_m[bucket]
+    if isinstance(block_n, dict):
+        block_n = block_n[bucket]
+    if isinstance(block_k, dict):
+        block_k = block_k[bucket]
+    if isinstance(warps, dict):
+        warps = warps[bucket]
+    if isinstance(stages, dict):
+        stages = stages[bucket]
+    tiles = triton.cdiv(m, block_m) * triton.cdiv(n, block_n)
     _matmul[(tiles,)](
         a,
         b,
@@ -43,9 +54,9 @@ def run(a, b, bias, out):
         m,
         k,
         n,
-        BLOCK_M=chosen["BLOCK_M"],
-        BLOCK_N=chosen["BLOCK_N"],
-        BLOCK_K=chosen["BLOCK_K"],
-        num_warps=chosen["num_warps"],
-        num_stages=chosen["num_stages"],
+        BLOCK_M=block_m,
+        BLOCK_N=block_n,
+        BLOCK_K=block_k,
+        num_warps=warps,
+        num_stages=stages,
     )
