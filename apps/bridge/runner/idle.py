@@ -22,6 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
+from django.db.models import Q
 from django.utils import timezone
 
 from apps.bridge import api
@@ -144,7 +145,8 @@ class IdleWork:
             try:
                 while child.poll() is None:
                     self.report()
-                    if self.stopping() or (job_waits() and not (name == "selftest" and approved_waits())):
+                    first = name == "selftest" and approved_waits()
+                    if self.stopping() or (job_waits(self.hardware) and not first):
                         log.info("The %s makes way and is run again later.", name)
                         self._not_before[name] = 0.0
                         return None
@@ -200,9 +202,10 @@ def _document(data: bytes, name: str) -> dict[str, Any] | None:
         return None
 
 
-def job_waits() -> bool:
-    """Whether anybody's job waits in the queue."""
-    return Job.objects.filter(state=JobState.QUEUED).exists()
+def job_waits(hardware: str) -> bool:
+    """Whether anybody's job waits in the queue, or another lane of ``hardware`` has one: whoever asks has none."""
+    elsewhere = Q(state=JobState.LEASED, hardware=hardware)
+    return Job.objects.filter(Q(state=JobState.QUEUED) | elsewhere).exists()
 
 
 def campaign_runs() -> bool:

@@ -15,6 +15,7 @@ from apps.bridge import api
 from apps.bridge.api import DeviceFacts
 from apps.bridge.runner import site
 from apps.bridge.runner.evaluator import clean_environment
+from apps.bridge.runner.idle import job_waits
 from apps.bridge.runner.measure import outage
 from apps.bridge.runner.site import child_specs
 from apps.campaigns.jobs.devices import is_dry
@@ -143,8 +144,10 @@ def test_two_lanes_judge_two_jobs_of_one_device(person: User) -> None:
     jobs = {triton_job().pk, triton_job().pk}
     for lane in (1, 2):
         worker_beat(name=site.worker_name(GPU, lane), kind="evalworker", hardware=GPU, backends=["triton"])
+    assert job_waits(GPU) and job_waits(CPU)
     taken = [job_lease(hardware=GPU, backends=["triton"]) for _ in range(3)]
     assert {job.pk for job in taken[:2] if job is not None} == jobs and taken[2] is None
+    assert job_waits(GPU) and not job_waits(CPU)  # a self-test in the first lane makes way for the second one's job
 
 
 def test_a_worker_for_a_device_that_is_not_here_says_which_are() -> None:
