@@ -8,8 +8,8 @@ from harness.operators.rows import row_case
 
 CASES = (
     row_case("rows=3 cols=1021", 3, 1021, "normal", "prime length: the tail after the last full block", smoke=True),
-    row_case("far offset", 5, 1500, "far_offset", "values around 1e4 that differ by 1: the mean square less the squared "
-             "mean has no right digit left", dtype="float32"),
+    row_case("far offset", 5, 1500, "far_offset", "values around 1e4 that differ by 1: the mean square less the "
+             "squared mean has no right digit left", dtype="float32"),
     row_case("offset", 4, 3000, "offset", "a common offset of 100"),
     row_case("negative offset", 4, 700, "negative_offset", "values around -1e4 that differ by 4", dtype="float32"),
     row_case("strided", 6, 256, "normal", "rows further apart than their length", layout="strided"),

@@ -1,0 +1,111 @@
+"""Strategies for normalisations of rows on Triton: what the ladders of add_rms_norm and layer_norm share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from harness.agents.playbook import edit
+from harness.agents.playbook.move import Move
+from harness.agents.playbook.values import value_move
+from harness.agents.protocol import AgentContext
+from harness.domain.vocabulary import Direction, Tier
+
+Transform = Callable[[AgentContext], str | None]
+ONCE = ', eviction_policy="evict_first"'
+OFTEN = ', eviction_policy="evict_last"'
+STREAM = ', cache_modifier=".cs"'
+
+
+@dataclass(frozen=True, slots=True)
+class RowKernel:
+    """A kernel whose program owns a row: its ``name`` and the ``arguments`` that the templates are written for."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+    def body(self, source: str) -> str | None:
+        """The kernel's body; ``None`` where the templates do not fit the incumbent."""
+        return edit.body_text(source, self.name) if edit.argument_names(source, self.name) == self.arguments else None
+
+    def replaced(self, text: str, mark: str, values: Mapping[str, object] | None = None, needs: str = "") -> Transform:
+        """A transform to the body ``text`` where ``mark`` is not there yet and ``needs`` is."""
+        def transform(context: AgentContext) -> str | None:
+            source = context.incumbent.source
+            body = self.body(source)
+            if body is None or mark in body or needs not in body:
+                return None
+            changed = edit.replace_body(source, self.name, text)
+            return edit.set_params(changed, values) if values else changed
+        return transform
+
+    def edited(self, *changes: tuple[str, str]) -> Transform:
+        """A transform of texts within the body; does not apply unless all of them are there."""
+        def transform(context: AgentContext) -> str | None:
+            source = context.incumbent.source
+            body = self.body(source)
+            if body is None or any(old not in body for old, _ in changes):
+                return None
+            for old, new in changes:
+                body = body.replace(old, new)
+            return edit.replace_body(source, self.name, body)
+        return transform
+
+    def relaunched(self, kernel: str, run: str, values: Mapping[str, object], before: str = "",
+                   needs: str = "") -> Transform:
+        """A transform to another ``kernel`` and ``run``, with a further kernel function ``before`` it; applies where
+        the incumbent's body holds ``needs``."""
+        def transform(context: AgentContext) -> str | None:
+            source = context.incumbent.source
+            body = self.body(source)
+            if body is None or needs not in body:
+                return None
+            changed = edit.replace_function(edit.replace_function(source, self.name, kernel), "run", run)
+            changed = edit.insert_before(changed, self.name, before) if before else changed
+            return edit.set_params(changed, values).replace("import triton\n", "import torch\nimport triton\n", 1)
+        return transform
+
+
+def launch_moves(context: AgentContext, kernel: RowKernel) -> list[Move]:
+    """The light strategies: widths and warps, and one width per bucket."""
+    name = kernel.name
+
+    def kept(source: str) -> bool:
+        return "kept" in edit.body_text(source, name)
+
+    def looped(source: str) -> bool:
+        return not kept(source)
+
+    def warps(value: int, what: str, most: float) -> Move:
+        return value_move(context, name, "num_warps", value, what=what, reach=0.2, most=most,
+                          direction=Direction.OCCUPANCY)
+
+    return [
+        Move("row-wide-blocks", Direction.TILING, name, Tier.LIGHT,
+             "Let BLOCK be each bucket's widest row: shorter rows then waste no lanes and no registers on columns that "
+             "do not exist, and more programs are resident.",
+             "BLOCK 1024, 4096 and 8192 by bucket", 0.3, 0.06, _row_wide(kept), evidence="tunables", basis="occupancy"),
+        value_move(context, name, "BLOCK", 4096, what="fewer loop steps, wider loads", reach=0.2, most=0.12,
+                   applies=looped),
+        value_move(context, name, "BLOCK", 2048, what="fewer loop steps", reach=0.2, most=0.08, applies=looped),
+        value_move(context, name, "BLOCK", 32768, what="a whole row per step whatever its length. Risk: the row may "
+                   "not fit the registers", reach=0.2, most=0.03),
+        warps(8, "more loads in flight per program", 0.08),
+        warps(16, "fewer registers a thread, so that more programs are resident", 0.05),
+        warps(32, "one load a thread, all of them at once", 0.03),
+        warps(4, "less waiting at the barriers of a reduction", 0.04),
+    ]
+
+
+def _row_wide(applies: Callable[[str], bool]) -> Transform:
+    def transform(context: AgentContext) -> str | None:
+        source, buckets = context.incumbent.source, context.spec.buckets
+        tunable = context.spec.tunable("BLOCK", context.goal.backend)
+        if buckets is None or tunable is None or not applies(source):
+            return None
+        table = {name: 8192 if bound is None else bound for name, bound in buckets.bounds}
+        if edit.params(source).get("BLOCK") == table or not all(
+                tunable.low <= value <= tunable.high for value in table.values()):
+            return None
+        return edit.set_params(source, {"BLOCK": table})
+    return transform
