@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from django.db.models import Q, QuerySet
 
+from apps.bridge import api
 from apps.core.errors import NotFound
 from apps.kernels.choices import SlotState
 from apps.kernels.models import Champion, Hardware, Kernel, KernelOrigin, Operator, Promotion, Slot, Verdict
 from apps.teams.models import Team
 from apps.teams.selectors import teams_of
 
+Row = TypeVar("Row")
 
-def operators() -> QuerySet[Operator]:
-    """Active operators by name."""
-    return Operator.objects.filter(active=True)
+
+def operators() -> list[Operator]:
+    """Active operators in the order in which the harness lists them."""
+    return in_order(Operator.objects.filter(active=True), lambda row: row.name)
+
+
+def in_order(rows: Iterable[Row], name_of: Callable[[Row], str]) -> list[Row]:
+    """Rows by their operator in the order in which the harness lists operators; unknown ones last, by name."""
+    places = {name: place for place, name in enumerate(api.operator_names())}
+    return sorted(rows, key=lambda row: (places.get(name_of(row), len(places)), name_of(row)))
 
 
 def operator(name: str) -> Operator:

@@ -40,7 +40,7 @@ class BoardRow:
     why_unranked: str = ""
     drifted: bool = False  # measured while the device drifted: the figure is in doubt
     reverifying: bool = False  # a champion that a new evaluator or environment class verifies again
-    library: str = ""  # the version of a library, for a reference row
+    library: bool = False  # a reference row, not a team's
 
 
 def ranked(rows: Iterable[BoardRow]) -> list[BoardRow]:

@@ -14,6 +14,7 @@ from apps.campaigns.canary.selectors import drift_windows, in_doubt
 from apps.campaigns.models import Campaign, Round
 from apps.core.errors import NotFound, Refused
 from apps.kernels.models import Champion, Operator, Promotion, Quarantine, Slot, Verdict
+from apps.kernels.selectors import in_order
 from apps.leaderboards.ranking import BoardRow, ranked, with_libraries
 from apps.reviews.choices import REQUEST_OPEN, RequestState
 from apps.reviews.models import ReviewRequest
@@ -56,7 +57,7 @@ def _visible_teams(user: Any) -> list[Team]:
 
 
 def boards(user: Any) -> list[BoardKey]:
-    """Boards with at least one campaign, by operator.
+    """Boards with at least one campaign, operators in their listing order.
 
     Raises:
         Refused: not signed in, and boards are not public.
@@ -67,7 +68,7 @@ def boards(user: Any) -> list[BoardKey]:
     keys = Counter(
         slots.values_list("operator__name", "backend", "hardware__name", "workload").order_by("operator__name")
     )
-    return [BoardKey(*key, teams=count) for key, count in keys.items()]
+    return in_order([BoardKey(*key, teams=count) for key, count in keys.items()], lambda key: key.operator)
 
 
 def board(
@@ -108,11 +109,15 @@ def board(
 
 def _libraries(environment_class: str, operator: str, workload: str) -> list[BoardRow]:
     """Library peers measured in this environment class as reference rows; absent ones are named absent."""
+    def why(one: api.LibraryFacts) -> str:
+        if one.absent or one.over_baseline is not None:
+            return one.absent or "a library, for reference"
+        return f"right and timed on {one.shapes} of {one.of} shapes"
+
     return [
-        BoardRow(team=one.name, own=False, label="library", approval="", tier="", score=None, ratio=one.over_baseline,
-                 low=None, high=None, noise=None, evaluator_version="", measured_at=None, library=one.version or "here",
-                 why_unranked=one.absent or ("a library, for reference" if one.over_baseline is not None else
-                                             f"right and timed on {one.shapes} of {one.of} shapes"))
+        BoardRow(team=one.name, own=False, label=f"library {one.version}".strip(), approval="", tier="", score=None,
+                 ratio=one.over_baseline, low=None, high=None, noise=None, evaluator_version="", measured_at=None,
+                 library=True, why_unranked=why(one))
         for one in api.libraries(environment_class, operator, workload)
     ]
 

@@ -19,6 +19,7 @@ from apps.bridge.api.catalogue import (
     hardware_here,
     hardware_known,
     operator,
+    operator_names,
     operators,
 )
 from apps.bridge.api.engine import (
@@ -95,6 +96,7 @@ __all__ = [
     "log_columns",
     "normal_digest",
     "operator",
+    "operator_names",
     "operators",
     "predicted",
     "rank",

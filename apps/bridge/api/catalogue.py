@@ -49,6 +49,13 @@ def operators() -> tuple[OperatorFacts, ...]:
         return tuple(_facts(spec) for spec in all_operators())
 
 
+def operator_names() -> tuple[str, ...]:
+    """Names of all shipped operators in listing order, without loading them."""
+    from harness.operators.registry import NAMES
+
+    return NAMES
+
+
 def operator(name: str) -> OperatorFacts:
     """One operator.
 

@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from apps.bridge import api
 from apps.campaigns.models import Campaign
 from apps.core.paging import SignedIn, page, show
+from apps.imports.selectors import imported_keys
 from apps.kernels import selectors
 from apps.kernels.models import Slot
 from apps.teams.selectors import teams_of
@@ -25,16 +26,18 @@ def listing(request: SignedIn) -> HttpResponse:
         Campaign.objects.filter(team__in=teams_of(request.user)).values_list("slot__operator_id", flat=True)
     )
     facts = {one.name: one for one in api.operators()}
+    imported = [key for key in imported_keys(request.user) if key.newest]
     rows = [
         {
             "operator": row,
             "facts": facts.get(row.name),
             "slots": slots.get(row.pk, []),
             "campaigns": campaigns.get(row.pk, 0),
+            "imported": [key for key in imported if key.operator == row.name],
         }
         for row in selectors.operators()
     ]
-    return show(request, "kernels/operators.html", {"rows": rows})
+    return show(request, "kernels/operators.html", {"rows": rows, "any_imported": bool(imported)})
 
 
 @page
@@ -50,6 +53,7 @@ def operator_page(request: SignedIn, name: str) -> HttpResponse:
             "operator": operator,
             "facts": facts,
             "slots": slots,
+            "imported": imported_keys(request.user, operator=operator),
             "overrides": overrides(request, name),
             "campaigns": Campaign.objects.filter(team__in=teams_of(request.user), slot__operator=operator).count(),
             "shapes": [

@@ -15,9 +15,11 @@ from django.test import Client
 from gate_world import World
 from report_world import as_file, report
 
+from apps.bridge import api
 from apps.imports.models import ImportedReport
 from apps.imports.services import report_import
 from apps.kernels.models import Verdict
+from apps.kernels.services import operators_sync
 
 SignIn = Callable[..., Client]
 INLINE = re.compile(r"<style\b|<[^>]+\sstyle=|<[^>]+\son[a-z]+=|<script(?![^>]*\bsrc=)", re.I)
@@ -135,3 +137,18 @@ def test_a_later_report_on_the_same_class_comes_first(world: World, imported: Im
     keys = sign_in(world.vic).get("/leaderboards/").context["imported"]
     assert [(key.report, key.newest) for key in keys if key.operator == "softmax"] == [
         (row.pk, True), (imported.pk, False)]
+
+
+def test_operator_pages_lead_to_imported_boards(world: World, imported: ImportedReport, sign_in: SignIn) -> None:
+    client = sign_in(world.vic)
+    address = f"/leaderboards/softmax/imported/{imported.pk}/"
+    for page in ("/operators/", "/operators/softmax/", "/hardware/nvidia-h200/"):
+        assert address in client.get(page).content.decode(), page
+    assert address not in client.get("/operators/rms_norm/").content.decode()
+
+
+def test_operators_are_listed_in_the_order_of_the_harness(world: World, sign_in: SignIn) -> None:
+    operators_sync()
+    text = sign_in(world.vic).get("/operators/").content.decode()
+    places = [text.index(f'href="/operators/{name}/"') for name in api.operator_names()]
+    assert places == sorted(places)

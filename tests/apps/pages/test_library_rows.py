@@ -98,11 +98,11 @@ def test_a_library_that_lacks_a_shape_or_is_wrong_has_no_ratio(measured: Callabl
 
 
 def test_the_order_of_ranked_rows_never_changes() -> None:
-    def made(name: str, ratio: float | None, rank: int | None = None, library: str = "") -> BoardRow:
+    def made(name: str, ratio: float | None, rank: int | None = None, library: bool = False) -> BoardRow:
         return BoardRow(team=name, own=False, label="", approval="", tier="", score=ratio, ratio=ratio, low=None,
                         high=None, noise=None, evaluator_version="", measured_at=None, rank=rank, library=library)
 
     rows = [made("a", 3.0, 1), made("b", 2.0, 2), made("c", 1.0)]
-    shown = with_libraries(rows, [made("lib1", 2.5, library="1"), made("lib2", 0.5, library="1"),
-                                  made("lib3", None, library="1"), made("lib4", 9.0, library="1")])
+    shown = with_libraries(rows, [made("lib1", 2.5, library=True), made("lib2", 0.5, library=True),
+                                  made("lib3", None, library=True), made("lib4", 9.0, library=True)])
     assert [row.team for row in shown] == ["lib4", "a", "lib1", "b", "lib2", "c", "lib3"]
