@@ -1,0 +1,74 @@
+"""A report without a clock: campaigns are real up to their verdicts, sessions with libraries are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.domain.digest import digest_source
+from harness.domain.errors import InfrastructureError
+from harness.domain.peers import ClockAgreement, Row, Side
+from harness.domain.report import BestPair
+from harness.domain.verdict import Ratio
+from harness.domain.vocabulary import Backend
+from harness.hardware.detect import hardware_name
+from harness.operators.base import OperatorSpec
+from harness.peers.measure import Measured
+from harness.report.run import ReportRun
+from harness.report.settings import Folder, Settings, remember
+from tests.harness.campaign.fake_evaluator import FakeEvaluator
+
+BEGAN = "2026-11-29T22:00:00+00:00"
+US = {"baseline": 90.0, "playbook": 45.0, "autotune": 60.0}
+
+
+class Sessions:
+    """Answers as ``peers.measure.measure`` does and remembers what it was asked. ``fail`` names operators."""
+
+    def __init__(self, *, fail: tuple[str, ...] = ()) -> None:
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
+        self.fail = fail
+
+    def __call__(self, spec: OperatorSpec, backend: Backend, workload: str, hardware: str, sources: Mapping[str, str],
+                 **_: Any) -> Measured:
+        self.asked.append((spec.name, tuple(sources)))
+        if spec.name in self.fail:
+            raise InfrastructureError("The device was lost.")
+        rows, best, clocks = [], [], []
+        for point in spec.workloads[workload].shapes[backend]:
+            for name, source in sources.items():
+                rows.append(_row(spec, point.label, Side.OURS, name, US[name], digest_source(source)))
+            rows.append(_row(spec, point.label, Side.PEER, "torch eager", 80.0))
+            rows.append(Row(spec.name, point.label, "float32", Side.PEER, "Liger", absent="it runs on NVIDIA GPUs only."))
+            rows.append(_row(spec, point.label, Side.CONTROL, "baseline", 91.0, digest_source(sources["baseline"])))
+            mine = min(sources, key=lambda name: US[name])
+            best.append(BestPair(point.label, "torch eager", 80.0, mine, US[mine], _ratio(80.0 / US[mine])))
+            clocks.append(ClockAgreement(spec.name, point.label, digest_source(sources["baseline"]), 91.0, 90.0,
+                                         _ratio(91 / 90)))
+        return Measured(tuple(rows), tuple(clocks), tuple(best), {"peers": {}, "ours": {}}, {"torch": "2.13.0"}, (), 4.5)
+
+
+def _ratio(value: float) -> Ratio:
+    return Ratio(value, value * 0.99, value * 1.01)
+
+
+def _row(spec: OperatorSpec, shape: str, side: Side, name: str, us: float, kernel: str | None = None) -> Row:
+    return Row(spec.name, shape, "float32", side, name, kernel, "2.13.0" if side is Side.PEER else None, us, us * 0.98,
+               us * 1.02, 0.01, 40, (us,) * 5, 20.0, 1.0, 0.5, 1e-7, 0.2, True, None)
+
+
+def settings(**changes: Any) -> Settings:
+    given: dict[str, Any] = {"backend": Backend.NUMBA, "hardware": hardware_name(), "workload": "llm",
+                             "operators": ("rms_norm", "softmax"), "rounds": 3, "seconds": 60.0}
+    return Settings(**given | changes)
+
+
+def report_run(path: Path, sessions: Sessions, *, evaluator: FakeEvaluator | None = None, budget_s: float | None = None,
+               clock: Any = None, **changes: Any) -> ReportRun:
+    folder, chosen = Folder(path), settings(**changes)
+    if folder.read("run.json") is None:
+        remember(folder, chosen, BEGAN)
+    more = {} if clock is None else {"clock": clock}
+    return ReportRun(folder, chosen, BEGAN, evaluator or FakeEvaluator(), lambda text: None, budget_s,
+                     measure=sessions, **more)
