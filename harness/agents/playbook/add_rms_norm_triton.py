@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.agents.playbook.move import Move
-from harness.agents.playbook.norm_triton import OFTEN, ONCE, STREAM, RowKernel, launch_moves
+from harness.agents.playbook.norm_triton import OFTEN, ONCE, RowKernel, launch_moves
 from harness.agents.protocol import AgentContext
 from harness.domain.vocabulary import Direction, Tier
 
@@ -114,20 +114,20 @@ def moves(context: AgentContext) -> list[Move]:
         Move("stream", Direction.LAYOUT, name, Tier.MEDIUM,
              "Say what comes back: x, residual and both results pass through the caches once, the weight is read by "
              "every row. The second-level cache then keeps the weight and writes results out early.",
-             "rows read evict-first, results stored streaming, weight evict-last", 0.3, 0.04,
+             "rows and results evict-first, weight evict-last", 0.3, 0.04,
              KERNEL.edited(("tl.load(x + first + lanes, mask=mask, other=0.0)",
                             f"tl.load(x + first + lanes, mask=mask, other=0.0{ONCE})"),
                            ("tl.load(residual + first + lanes, mask=mask, other=0.0)",
                             f"tl.load(residual + first + lanes, mask=mask, other=0.0{ONCE})"),
                            ("tl.load(weight + lanes, mask=mask, other=0.0)",
                             f"tl.load(weight + lanes, mask=mask, other=0.0{OFTEN})"),
-                           ("lanes, kept, mask=mask)", f"lanes, kept, mask=mask{STREAM})"),
-                           ("* gains, mask=mask)", f"* gains, mask=mask{STREAM})"))),
+                           ("lanes, kept, mask=mask)", f"lanes, kept, mask=mask{ONCE})"),
+                           ("* gains, mask=mask)", f"* gains, mask=mask{ONCE})"))),
         Move("split-reduction", Direction.SPLIT_REDUCTION, name, Tier.HEAVY,
              "Split each row over several programs that add, store and square their part, combine them in a second "
              "kernel: few long rows then fill the device. Costs a read of the sum and a launch.",
              "partial sums over splits, then a combining kernel", 0.2, 0.2,
              KERNEL.relaunched(SPLIT, SPLIT_RUN, {"BLOCK": 1024, "num_warps": 4}, before=PARTIAL),
              evidence="hardware.multiprocessors"),
-        *launch_moves(context, KERNEL),
+        *launch_moves(context, KERNEL, (4, 4, 32)),
     ]

@@ -20,6 +20,10 @@ BOOKS: dict[tuple[str, Backend], str] = {
     ("rms_norm", Backend.TRITON): "harness.agents.playbook.rms_norm_triton",
     ("softmax", Backend.TRITON): "harness.agents.playbook.softmax_triton",
     ("decode_attention", Backend.TRITON): "harness.agents.playbook.decode_attention_triton",
+    ("add_rms_norm", Backend.NUMBA): "harness.agents.playbook.add_rms_norm_numba",
+    ("layer_norm", Backend.NUMBA): "harness.agents.playbook.layer_norm_numba",
+    ("add_rms_norm", Backend.TRITON): "harness.agents.playbook.add_rms_norm_triton",
+    ("layer_norm", Backend.TRITON): "harness.agents.playbook.layer_norm_triton",
 }
 LEAST, MOST = 3, 5
 TURNS_PER_STRATEGY = 2

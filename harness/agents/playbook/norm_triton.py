@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.agents.playbook import edit
@@ -14,7 +14,6 @@ from harness.domain.vocabulary import Direction, Tier
 Transform = Callable[[AgentContext], str | None]
 ONCE = ', eviction_policy="evict_first"'
 OFTEN = ', eviction_policy="evict_last"'
-STREAM = ', cache_modifier=".cs"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,8 @@ class RowKernel:
         return transform
 
 
-def launch_moves(context: AgentContext, kernel: RowKernel) -> list[Move]:
-    """The light strategies: widths and warps, and one width per bucket."""
+def launch_moves(context: AgentContext, kernel: RowKernel, warps_by_bucket: tuple[int, ...]) -> list[Move]:
+    """The light strategies: widths and warps, one width per bucket and ``warps_by_bucket``."""
     name = kernel.name
 
     def kept(source: str) -> bool:
@@ -80,11 +79,16 @@ def launch_moves(context: AgentContext, kernel: RowKernel) -> list[Move]:
         return value_move(context, name, "num_warps", value, what=what, reach=0.2, most=most,
                           direction=Direction.OCCUPANCY)
 
+    listed = ", ".join(map(str, warps_by_bucket))
     return [
         Move("row-wide-blocks", Direction.TILING, name, Tier.LIGHT,
              "Let BLOCK be each bucket's widest row: shorter rows then waste no lanes and no registers on columns that "
              "do not exist, and more programs are resident.",
              "BLOCK 1024, 4096 and 8192 by bucket", 0.3, 0.06, _row_wide(kept), evidence="tunables", basis="occupancy"),
+        Move("warps-by-bucket", Direction.OCCUPANCY, name, Tier.LIGHT,
+             "Let warps grow with the row: a short one is reduced by few warps that wait for each other briefly, a "
+             "long one needs many so that its registers leave room for other programs.",
+             f"num_warps {listed} by bucket", 0.25, 0.05, _warps(warps_by_bucket, kept), evidence="tunables"),
         value_move(context, name, "BLOCK", 4096, what="fewer loop steps, wider loads", reach=0.2, most=0.12,
                    applies=looped),
         value_move(context, name, "BLOCK", 2048, what="fewer loop steps", reach=0.2, most=0.08, applies=looped),
@@ -99,13 +103,22 @@ def launch_moves(context: AgentContext, kernel: RowKernel) -> list[Move]:
 
 def _row_wide(applies: Callable[[str], bool]) -> Transform:
     def transform(context: AgentContext) -> str | None:
-        source, buckets = context.incumbent.source, context.spec.buckets
-        tunable = context.spec.tunable("BLOCK", context.goal.backend)
-        if buckets is None or tunable is None or not applies(source):
-            return None
-        table = {name: 8192 if bound is None else bound for name, bound in buckets.bounds}
-        if edit.params(source).get("BLOCK") == table or not all(
-                tunable.low <= value <= tunable.high for value in table.values()):
-            return None
-        return edit.set_params(source, {"BLOCK": table})
+        buckets = context.spec.buckets
+        widths = [] if buckets is None else [8192 if bound is None else bound for _, bound in buckets.bounds]
+        return _table(context, "BLOCK", widths, applies)
     return transform
+
+
+def _warps(values: Sequence[int], applies: Callable[[str], bool]) -> Transform:
+    return lambda context: _table(context, "num_warps", values, applies)
+
+
+def _table(context: AgentContext, key: str, values: Sequence[int], applies: Callable[[str], bool]) -> str | None:
+    """``key`` as a table of ``values`` over the buckets, where all of them are allowed and it is not that yet."""
+    source, buckets = context.incumbent.source, context.spec.buckets
+    tunable = context.spec.tunable(key, context.goal.backend)
+    if buckets is None or tunable is None or not applies(source):
+        return None
+    table = {name: value for (name, _), value in zip(buckets.bounds, values, strict=True)}
+    inside = all(tunable.low <= value <= tunable.high for value in values)
+    return edit.set_params(source, {key: table}) if inside and edit.params(source).get(key) != table else None

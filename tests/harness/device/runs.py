@@ -23,6 +23,8 @@ LOCKS = tempfile.TemporaryDirectory(prefix="kernelopt-locks-")
 SMALL = {
     "rms_norm": {"rows": 3000, "cols": 96},
     "softmax": {"rows": 3000, "cols": 96},
+    "add_rms_norm": {"rows": 3000, "cols": 96},
+    "layer_norm": {"rows": 3000, "cols": 96},
     "matmul_bias_gelu": {"m": 300, "k": 24, "n": 40},
     "decode_attention": {"batch": 5, "q_heads": 4, "kv_heads": 2, "dim": 16, "max_seq": 40},
 }
