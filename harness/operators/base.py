@@ -182,6 +182,8 @@ class OperatorSpec:
     row's sum, so that the sum's error is common to them (a softmax's denominator).
     ``elementwise_local``: an element of an output depends on elements of the same indices alone, but for the last axis,
     along which it may depend on a few (its pair): indices of every other axis are problems of their own.
+    ``groups``: a dimension whose indices are problems of their own within a row, together with what is a multiple of it
+    (a cache head and its query heads), where the operator is not elementwise.
     ``domain``: the sizes that an answer must be right for, every dimension of them. The probes draw from all of it, so
     that a kernel that is right for the listed sizes alone does not pass. The dimension whose remainders matter most
     comes first; one that is a multiple of another comes after it."""
@@ -209,6 +211,7 @@ class OperatorSpec:
     elementwise_local: bool = False
     deterministic: bool = True
     row_factor: bool = False
+    groups: str | None = None
     domain: Mapping[str, Span] = field(default_factory=dict)
 
     @property

@@ -16,7 +16,7 @@ from harness.evaluation.buffers import Layout, dtype_of
 from harness.evaluation.judge.checking import Checked
 from harness.evaluation.judge.inputs import cases_for, dtype_for
 from harness.evaluation.judge.measured import begin_measured, judge_measured, prepare_measured
-from harness.evaluation.judge.rows import inner_dim
+from harness.evaluation.judge.rows import cut_dims, inner_axes
 from harness.evaluation.judge.session import Problem, Session, end_session, session_of
 from harness.evaluation.run import Place, Refused, Run
 from harness.operators.base import Dims, OperatorSpec
@@ -76,11 +76,13 @@ def _other_layouts(spec: OperatorSpec) -> tuple[Layout, ...]:
 
 def fewer_rows(spec: OperatorSpec, dims: Dims, item: int) -> Dims:
     """``dims`` with the first size of the outputs halved until a call moves at most ``LAYOUT_BYTES``, then that of the
-    inner dimension, where there is one."""
+    inner dimension and what is a multiple of it, where there is one."""
     cut = dict(dims)
-    for dim in (spec.outputs[0].dims[0], inner_dim(spec)):
-        while dim is not None and cut[dim] > 1 and spec.bytes_per_call(cut, item) > LAYOUT_BYTES:
-            cut[dim] = -(-cut[dim] // 2)
+    for moved in ({spec.outputs[0].dims[0]: 1}, inner_axes(spec, dims)):
+        count = cut[next(iter(moved))] if moved else 1
+        while count > 1 and spec.bytes_per_call(cut, item) > LAYOUT_BYTES:
+            count = -(-count // 2)
+            cut = cut_dims(cut, moved, range(count))
     return cut
 
 

@@ -6,14 +6,15 @@ oracle and bound. A row is one index of the first dimension of the outputs; the 
 are passed whole, which is right because rows of an operator that declares ``row_dim`` do not depend on each other.
 
 A row may be a large problem of its own (a long sequence). Where its indices along ``inner_dim`` are independent too, it
-is cut along them as well: blocks of consecutive ones instead of the whole row.
+is cut along them as well: blocks of consecutive ones instead of the whole row, in every argument that has the dimension
+or a multiple of it (``inner_axes``).
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -61,13 +62,32 @@ def row_dim(spec: OperatorSpec) -> str | None:
 
 
 def inner_dim(spec: OperatorSpec) -> str | None:
-    """The dimension within a row whose indices are independent problems too: the second axis of all outputs, not their
-    last, of an operator that is elementwise along it; ``None`` elsewhere."""
+    """The dimension within a row whose indices are independent problems too: the declared ``groups``, or the second
+    axis of all outputs, not their last, of an operator that is elementwise along it; ``None`` elsewhere."""
+    if spec.groups is not None:
+        return spec.groups
     if not spec.elementwise_local or row_dim(spec) is None or any(len(argument.dims) < 3 for argument in spec.outputs):
         return None
     name = spec.outputs[0].dims[1]
     held = all(argument.dims[1] == name for argument in spec.outputs)
     return name if held and all(argument.dims.count(name) <= 1 for argument in spec.arguments) else None
+
+
+def inner_axes(spec: OperatorSpec, dims: Dims) -> dict[str, int]:
+    """The inner dimension with 1, and what is a multiple of it with how many times; empty where there is none."""
+    name = inner_dim(spec)
+    if name is None:
+        return {}
+    multiples = {dim: dims[dim] // dims[name] for dim, span in spec.domain.items() if span.times == name}
+    return {name: 1} | multiples
+
+
+def shown_block(spec: OperatorSpec, dims: Dims, block: range | None) -> range | None:
+    """A block of the inner dimension as indices of the outputs' second axis."""
+    if block is None:
+        return None
+    times = inner_axes(spec, dims)[spec.outputs[0].dims[1]]
+    return range(block.start * times, block.stop * times)
 
 
 def row_elements(spec: OperatorSpec, dims: Dims, dim: str) -> int:
@@ -116,8 +136,9 @@ def check_rows(
         chosen = torch.unique(torch.cat([choose_rows(dims[dim], each, draw), odd]))
         inner = inner_dim(spec)
         if inner is not None and each > BUDGET // LEAST_BLOCKS:
+            times = inner_axes(spec, dims)[spec.outputs[0].dims[1]]
             pieces = [(torch.tensor([row]), block) for row in chosen.tolist() for block in _blocks(
-                dims[inner], each // dims[inner] * len(chosen), collected, row, draw)]
+                dims[inner], each // dims[inner] * len(chosen), collected, row, draw, times)]
         else:
             pieces = [(rows, None) for rows in torch.tensor_split(chosen, min(len(chosen), _threads()))]
 
@@ -135,46 +156,55 @@ def check_rows(
     )
 
 
-def _blocks(count: int, each: int, collected: Collected, row: int, draw: torch.Generator) -> list[range]:
-    """Consecutive indices of one row that are looked at: the first, the last, random and the suspicious ones."""
+def _blocks(count: int, each: int, collected: Collected, row: int, draw: torch.Generator, times: int) -> list[range]:
+    """Consecutive indices of one row that are looked at: the first, the last, random and the suspicious ones. The
+    outputs have ``times`` indices for each."""
     inside = Collected({name: values[row] for name, values in collected.values.items()},
                        {name: odd[row] for name, odd in collected.untouched.items()})
-    chosen = torch.unique(torch.cat([choose_rows(count, each, draw), suspects(inside)]))
+    chosen = torch.unique(torch.cat([choose_rows(count, each, draw), suspects(inside) // times]))
     return [range(int(chosen[low]), int(chosen[high - 1]) + 1) for low, high in _runs(chosen)]
 
 
-def cut_along(values: torch.Tensor, axes: tuple[str, ...], dim: str | None, part: range | None) -> torch.Tensor:
-    """The ``part`` of ``values`` along ``dim``; all of it where it has no such axis."""
-    if part is None or dim not in axes:
+def cut_along(
+    values: torch.Tensor, axes: tuple[str, ...], moved: Mapping[str, int], part: range | None
+) -> torch.Tensor:
+    """The ``part`` of ``values`` along whichever of its ``axes`` is in ``moved``, as many times as that says; all of it
+    where none is."""
+    found = next((axis for axis in axes if axis in moved), None)
+    if part is None or found is None:
         return values
-    return values.narrow(axes.index(dim), part.start, len(part))
+    times = moved[found]
+    return values.narrow(axes.index(found), part.start * times, len(part) * times)
+
+
+def cut_dims(dims: Dims, moved: Mapping[str, int], part: range | None) -> dict[str, int]:
+    """``dims`` of that part."""
+    return dict(dims) if part is None else {**dims, **{dim: len(part) * times for dim, times in moved.items()}}
 
 
 def _group(
     spec: OperatorSpec, dims: Dims, dim: str | None, rows: torch.Tensor, block: range | None, inputs: Tensors,
     attributes: dict[str, float], dtype: str, collected: Collected, stage: Stage, case: str, relative: float | None,
 ) -> RowsChecked:
-    inner = inner_dim(spec)
-    cut = {**dims, dim: len(rows)} if dim is not None else dict(dims)
-    if block is not None and inner is not None:
-        cut[inner] = len(block)
-    within = {a.name: cut_along(inputs[a.name], a.dims, inner, block) for a in spec.inputs}
+    moved, shown = inner_axes(spec, dims), shown_block(spec, dims, block)
+    cut = cut_dims(dims, moved, block) | ({dim: len(rows)} if dim is not None else {})
+    within = {a.name: cut_along(inputs[a.name], a.dims, moved, block) for a in spec.inputs}
     mine = {a.name: within[a.name].index_select(0, rows) if a.dims[0] == dim else within[a.name] for a in spec.inputs}
     answers = expect(spec, cut, mine, attributes, dtype, relative)
     lengths = lengths_of(spec, mine)
     faults, compared = [], []
     for argument in spec.outputs:
-        got, untouched = (cut_along(held[argument.name], argument.dims, inner, block).index_select(0, rows)
+        got, untouched = (cut_along(held[argument.name], argument.dims, moved, block).index_select(0, rows)
                           for held in (collected.values, collected.untouched))
         answer = answers[argument.name]
         for low, high in _runs(rows):
             part = answer.rows(low, high)
             result = compare(argument.name, argument.dims, got[low:high], untouched[low:high], part,
                              _cut_lengths(lengths, argument.dims[0], low, high))
-            compared.append(_placed(result, int(rows[low]), block))
+            compared.append(_placed(result, int(rows[low]), shown))
             if result.finding is not None:
                 first, last = int(rows[low]), int(rows[high - 1])
-                faults.append(_fault(result.finding, first, last, block, argument.dims, stage, case))
+                faults.append(_fault(result.finding, first, last, shown, argument.dims, stage, case))
     honest = [answer.honest_error for answer in answers.values()]
     worst = max(compared, key=_closeness)
     return RowsChecked(worst.worst_ratio, _most([result.error for result in compared]), _most(honest),

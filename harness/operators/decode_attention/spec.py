@@ -161,6 +161,7 @@ SPEC = OperatorSpec(
     wrong_kernels=WRONG_KERNELS,
     implementation="harness.operators.decode_attention.implementation",
     folder=Path(__file__).parent,
+    groups="kv_heads",
     domain={
         "max_seq": Span(1, 131072), "kv_heads": Span(1, 32), "q_heads": Span(1, 16, times="kv_heads"),
         "dim": Span(16, 256), "batch": Span(1, 70000),

@@ -64,9 +64,11 @@ def honest(inputs):
     return load_implementation(SPEC).honest(inputs, {})
 
 
-def test_only_an_elementwise_operator_has_an_inner_dimension():
-    assert rows.inner_dim(SPEC) == "seq"
-    assert [rows.inner_dim(get(name)) for name in ("rms_norm", "softmax", "decode_attention")] == [None] * 3
+def test_elementwise_operators_and_those_with_groups_have_an_inner_dimension():
+    assert rows.inner_axes(SPEC, DIMS) == {"seq": 1}
+    assert [rows.inner_dim(get(name)) for name in ("rms_norm", "softmax")] == [None, None]
+    dims = {"batch": 2, "q_heads": 12, "kv_heads": 3, "dim": 16, "max_seq": 9}
+    assert rows.inner_axes(get("decode_attention"), dims) == {"kv_heads": 1, "q_heads": 4}
 
 
 @settings(max_examples=20, deadline=None)
@@ -100,7 +102,7 @@ def test_blocks_of_positions_keep_to_the_budget_and_name_the_closest_place(shape
     assert [reason.index for _, reason in found.faults] == [(2, SEQ - 1, 1, 3)]
     for row in range(BATCH):
         draw = torch.Generator().manual_seed(3)
-        blocks = rows._blocks(SEQ, POSITION * BATCH, Collected(values, untouched), row, draw)
+        blocks = rows._blocks(SEQ, POSITION * BATCH, Collected(values, untouched), row, draw, 1)
         seen += [position for block in blocks for position in block]
         assert blocks[0].start == 0 and blocks[-1].stop == SEQ
     assert len(seen) <= BATCH * rows.LEAST_BLOCKS * rows.BLOCK < BATCH * SEQ

@@ -26,6 +26,7 @@ from harness.domain.vocabulary import Outcome, Stage
 from harness.evaluation.buffers import dtype_of
 from harness.evaluation.judge.compare import Finding, compare, unravel
 from harness.evaluation.judge.oracle import Expected, expect
+from harness.evaluation.judge.rows import inner_axes
 from harness.evaluation.ports import CandidateFault, Fault
 from harness.evaluation.run import Refused
 from harness.evaluation.timing.device.closeness import THREADS, absolute_for, relative_of
@@ -100,11 +101,12 @@ def _judged(one: Difference, table: torch.Tensor, relative: float | None
     argument = next(argument for argument in shape.spec.outputs if argument.name == found.output)
     index = unravel(found.index, torch.Size(shape.point.dims[dim] for dim in argument.dims))
     rows = range(index[0], index[0] + 1) if shape.rows else range(shape.point.dims[argument.dims[0]])
-    block = range(index[1], index[1] + 1) if shape.inner else None
+    times = inner_axes(shape.spec, shape.point.dims)[argument.dims[1]] if shape.inner else 1
+    block = range(index[1] // times, index[1] // times + 1) if shape.inner else None
     stretches = stretches_of(shape, sweep.starts[sweep.slots.index(found.slot)])
     dims, inputs = problem_of(shape, rows, stretches, table, block)
     answer = expect(shape.spec, dims, inputs, shape.attributes, shape.dtype, relative)[found.output]
-    place = (index[0] - rows.start, *index[1:]) if block is None else (0, 0, *index[2:])
+    place = (index[0] - rows.start, *index[1:]) if block is None else (0, index[1] % times, *index[2:])
     alone = (1,) * len(argument.dims)
     right = Expected(answer.values[place].reshape(alone), answer.bound.expand_as(answer.values)[place].reshape(alone),
                      None)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 
 from harness.evaluation.buffers import dtype_name
-from harness.evaluation.judge.rows import cut_along
+from harness.evaluation.judge.rows import cut_along, cut_dims, inner_axes
 from harness.evaluation.poison import output_poison
 from harness.evaluation.timing.device.contents import Stretch, renewed
 from harness.evaluation.timing.device.shape import Shape
@@ -23,22 +23,27 @@ def problem_of(shape: Shape, rows: range, stretches: Mapping[str, Stretch] | Non
     First contents, or, with the ``stretches`` of the renewed inputs in the factors' ``table``, those of one sample.
     """
     inputs: Tensors = {}
+    moved = inner_axes(shape.spec, shape.point.dims)
     for argument in shape.spec.inputs:
         base = shape.inputs[argument.name]
         first, last = (rows.start, rows.stop) if argument.dims[0] == shape.rows else (0, base.shape[0])
-        part = cut_along(base[first:last], argument.dims, shape.inner, block)
+        part = base[first:last]
         if stretches is not None and table is not None and argument.name in stretches:
             each = base[0].numel() if base.shape[0] else 0
-            start, count = first * each, part.numel()
-            if block is not None:  # of one row
-                start += block.start * (each // base.shape[1])
-            part = renewed(base.flatten(), stretches[argument.name], table, start, start + count).view(part.shape)
+            if block is not None and len(argument.dims) > 1 and argument.dims[1] in moved:  # one stretch of one row
+                part = cut_along(part, argument.dims, moved, block)
+                start = first * each + block.start * moved[argument.dims[1]] * (each // base.shape[1])
+                part = renewed(base.flatten(), stretches[argument.name], table, start, start + part.numel()
+                               ).view(part.shape)
+            else:
+                part = cut_along(renewed(base.flatten(), stretches[argument.name], table, first * each, last * each
+                                         ).view(part.shape), argument.dims, moved, block)
+        else:
+            part = cut_along(part, argument.dims, moved, block)
         inputs[argument.name] = part
-    dims = dict(shape.point.dims)
+    dims = cut_dims(shape.point.dims, moved, block)
     if shape.rows:
         dims[shape.rows] = len(rows)
-    if shape.inner and block is not None:
-        dims[shape.inner] = len(block)
     return dims, inputs
 
 

@@ -32,6 +32,8 @@ kernel of its own, for the side itself must not have met these contents."""
 KEPT_SWEEPS = 3
 KEPT_ELEMENTS = 16_384
 """Elements of an output, about, that are kept of a verified sample; a block of whole rows."""
+MOST_ROW_ELEMENTS = 1 << 22
+"""A row with more elements of renewed inputs is kept, and verified, in part where its indices are independent."""
 PROBED_ELEMENTS = 4096
 """Elements of a renewed input that are kept beside them: the judge has to arrive at the same bits."""
 MOST_SPACER = 64 << 20
@@ -147,7 +149,8 @@ class Shape:
         outputs = [item for item in self.lending.lent if item.kind == "output"]
         rows = outputs[0].shape[0] if self.rows else 1
         inside = self.point.dims[self.inner] if self.inner else 1
-        if inside > 1 and max(elements(item) // rows for item in outputs) > KEPT_ELEMENTS:
+        if inside > 1 and (max(elements(item) // rows for item in outputs) > KEPT_ELEMENTS
+                           or self._row_elements > MOST_ROW_ELEMENTS):
             return self._within_a_row(slot, outputs, rows, inside) + self._stretches(slot)
         widest = max(elements(item) // rows for item in outputs)
         count = max(1, min(rows, KEPT_ELEMENTS // max(widest, 1)))
@@ -159,10 +162,16 @@ class Shape:
 
     def _within_a_row(self, slot: int, outputs: list[Lent], rows: int, inside: int) -> tuple[Keep, ...]:
         each = max(elements(item) // (rows * inside) for item in outputs)
-        count = max(1, min(inside, KEPT_ELEMENTS // max(each, 1)))
+        cost = self._row_elements // inside
+        count = max(1, min(inside, KEPT_ELEMENTS // max(each, 1), MOST_ROW_ELEMENTS // max(cost, 1)))
         first = self._random.randrange(rows) * inside + self._random.randrange(inside - count + 1)
         widths = {item.name: nbytes(item) // (rows * inside) for item in outputs}
         return tuple(Keep(name, slot, first * width, count * width) for name, width in widths.items())
+
+    @property
+    def _row_elements(self) -> int:
+        """Elements of renewed inputs that one row has."""
+        return sum(elements(item) for item in self.renewed) // (self.point.dims[self.rows] if self.rows else 1)
 
     def _stretches(self, slot: int) -> tuple[Keep, ...]:
         keeps = []

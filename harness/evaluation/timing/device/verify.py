@@ -31,7 +31,7 @@ from harness.domain.vocabulary import Outcome, Stage
 from harness.evaluation.buffers import dtype_of
 from harness.evaluation.judge.compare import compare
 from harness.evaluation.judge.oracle import expect
-from harness.evaluation.judge.rows import whole_index
+from harness.evaluation.judge.rows import shown_block, whole_index
 from harness.evaluation.run import Refused
 from harness.evaluation.timing.device.contents import Stretch, renewed, same_bits
 from harness.evaluation.timing.device.problem import problem_of, row_elements, stretches_of, untouched
@@ -114,8 +114,9 @@ def _reasons(left: Left, table: torch.Tensor, stage: Stage, place: float, relati
         found = compare(argument.name, argument.dims, values, untouched(values, sweep.poison),
                         answers[argument.name]).finding
         if found is not None:
-            index = whole_index(found.index, rows.start, block)
-            where = f"row {rows.start}" + (f", {shape.inner} {block.start}" if block is not None else "")
+            shown = shown_block(shape.spec, shape.point.dims, block)
+            index = whole_index(found.index, rows.start, shown)
+            where = f"row {rows.start}" + (f", {argument.dims[1]} {shown.start}" if shown is not None else "")
             text = f"Sample of {shape.label} from {where} on: {found.text}"
             reasons.append(Reason(found.code, stage, text, case=shape.label, index=index, got=found.got,
                                   expected=found.expected, bound=found.bound))
@@ -151,7 +152,8 @@ def _outputs(
         if keep.count % each:
             first, count = (size * inside // each for size in (keep.offset % each, keep.count))
             block = range(first, first + count)
-        got[argument.name] = values.view(len(rows), *(whole[1:] if block is None else (len(block), *whole[2:])))
+        shown = shown_block(shape.spec, shape.point.dims, block)
+        got[argument.name] = values.view(len(rows), *(whole[1:] if shown is None else (len(shown), *whole[2:])))
     return rows, block, got
 
 
