@@ -1,7 +1,7 @@
 """The report of a whole run: operators x agents x peers on one device, with everything that was measured.
 
-Documents inside it (goals, verdicts, samples, hypotheses, log entries, predictions) keep their own schemas and are
-carried as they are. Times are microseconds, seconds are named so, gains are ratios (> 1 is faster).
+Documents inside it (goals, verdicts, samples) keep their own schemas and are carried as they are. Times are
+microseconds, seconds are named so, gains are ratios (> 1 is faster).
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from harness.domain.log import LogEntry
 from harness.domain.peers import ClockAgreement, Protocol, Row
+from harness.domain.prediction import Prediction
+from harness.domain.proposal import Hypothesis
 from harness.domain.verdict import Environment, Ratio
 from harness.domain.vocabulary import Comparison, Outcome, Tier
 
@@ -71,7 +74,7 @@ class FinalKernel:
 
 @dataclass(frozen=True, slots=True)
 class ReportCampaign:
-    """One agent's campaign on one operator, with its log. ``configurations`` were timed by a search in all."""
+    """One agent's campaign on one operator with its log; ``device_seconds`` of its ``seconds`` held the device."""
 
     agent: str
     label: str
@@ -86,10 +89,10 @@ class ReportCampaign:
     evaluations: int
     seconds: float
     device_seconds: float
-    hypotheses: tuple[Any, ...] = ()
-    log: tuple[Any, ...] = ()
+    hypotheses: tuple[Hypothesis, ...] = ()
+    log: tuple[LogEntry, ...] = ()
     steps: tuple[CurvePoint, ...] = ()
-    predictions: tuple[Any, ...] = ()
+    predictions: tuple[Prediction, ...] = ()
     final: FinalKernel | None = None
 
 

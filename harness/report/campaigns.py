@@ -133,9 +133,8 @@ def _document(state: CampaignState, label: str, watched: Watched, final: Any) ->
         code=state.code, cause=state.cause, goal=to_document(goal), goal_digest=goal.digest,
         rounds=len(state.concluded), evaluations=len(watched.points),
         seconds=round(time.monotonic() - watched.began, 1), device_seconds=round(watched.device_s, 1),
-        hypotheses=tuple(to_document(one) for one in state.hypotheses),
-        log=tuple(to_document(entry) for entry in log_entries(state)), steps=tuple(watched.points),
-        predictions=tuple(to_document(row) for row in stated_predictions(state)),
+        hypotheses=state.hypotheses, log=log_entries(state), steps=tuple(watched.points),
+        predictions=stated_predictions(state),
         final=FinalKernel(incumbent.kernel.digest, incumbent.round, verdict.outcome if verdict else None, ratio,
                           headline(state, verdict)))
     kernels = []

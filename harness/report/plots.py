@@ -74,20 +74,21 @@ def curves(campaigns: Iterable[ReportCampaign], by: str) -> Plot | None:
 
 def predictions(campaigns: Sequence[ReportCampaign]) -> Plot | None:
     """Predicted against measured gain, step by step, with the line on which both agree."""
-    rows = [row for campaign in campaigns for row in campaign.predictions if row.get("measured") is not None]
+    rows = [(row, row.measured, row.low, row.high) for campaign in campaigns for row in campaign.predictions
+            if row.measured is not None and row.low is not None and row.high is not None]
     if not rows:
         return None
-    most = max(0.1, *(float(row[name]) for row in rows for name in ("predicted", "high")))
-    least = min(0.0, *(float(row[name]) for row in rows for name in ("predicted", "low")))
+    most = max(0.1, *(max(row.predicted, high) for row, _, _, high in rows))
+    least = min(0.0, *(min(row.predicted, low) for row, _, low, _ in rows))
     line = {"type": "scatter", "mode": "lines", "x": [least, most], "y": [least, most], "name": "as predicted",
             "line": {"color": "--ink-soft", "dash": "dot", "width": 1}, "hoverinfo": "skip"}
-    points = {"type": "scatter", "mode": "markers", "name": "steps", "x": [row["predicted"] for row in rows],
-              "y": [row["measured"] for row in rows], "marker": {"color": "--ours", "size": 8},
+    points = {"type": "scatter", "mode": "markers", "name": "steps", "x": [row.predicted for row, *_ in rows],
+              "y": [measured for _, measured, _, _ in rows], "marker": {"color": "--ours", "size": 8},
               "error_y": {"type": "data", "symmetric": False, "thickness": 1, "color": "--ours",
-                          "array": [row["high"] - row["measured"] for row in rows],
-                          "arrayminus": [row["measured"] - row["low"] for row in rows]},
-              "hovertext": [f"round {row['round']}, {row['step']}: predicted {row['predicted']:+.1%}, measured "
-                            f"{row['measured']:+.1%}" for row in rows], "hoverinfo": "text"}
+                          "array": [high - measured for _, measured, _, high in rows],
+                          "arrayminus": [measured - low for _, measured, low, _ in rows]},
+              "hovertext": [f"round {row.round}, {row.step}: predicted {row.predicted:+.1%}, measured {measured:+.1%}"
+                            for row, measured, _, _ in rows], "hoverinfo": "text"}
     return {"data": [line, points], "layout": _layout(
         {"title": {"text": "predicted gain over the incumbent"}, "tickformat": "+.0%"},
         {"title": {"text": "measured gain"}, "tickformat": "+.0%"})}

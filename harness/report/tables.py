@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
+from harness.campaign.predicted import measured_text
 from harness.domain.peers import Row, Side
 from harness.domain.report import CurvePoint, Figure, Mean, ReportCampaign, ReportOperator
 from harness.domain.verdict import Ratio
@@ -67,7 +67,7 @@ def _share(value: float | None) -> str:
 
 def clocks_table(operator: ReportOperator) -> str:
     """The baseline by both clocks."""
-    return table("The baseline by both clocks: called natively beside the libraries, and by the clock of our kernels",
+    return table("The baseline by both clocks: called natively beside the libraries, and by our kernels' clock",
                  [("Shape", False), ("Natively, us", True), ("Clock of our kernels, us", True), ("Ratio, 95 % interval", True)],
                  ([escape(one.shape), f"{one.native_us:.2f}", f"{one.plan_us:.2f}", ratio_text(one.ratio)]
                   for one in operator.clocks))
@@ -108,13 +108,9 @@ def _log(campaign: ReportCampaign) -> str:
     heads = [("Round", True), ("Direction", False), ("Change", False), ("Predicted gain", True), ("Tier", False),
              ("Outcome", False), ("Over the incumbent, 95 % interval", True), ("Conclusion", False)]
     return table(f"Log of {campaign.agent}", heads, (
-        [str(entry["round"]), escape(entry["direction"]), escape(entry["change_summary"]),
-         _gain(entry.get("expected_gain")), escape(str(entry.get("step_tier") or "")), escape(entry["outcome"]),
-         ratio_text(_ratio(entry.get("performance_change"))), escape(entry["conclusion"])] for entry in campaign.log))
-
-
-def _ratio(document: Any) -> Ratio | None:
-    return None if document is None else Ratio(document["ratio"], document["low"], document["high"])
+        [str(entry.round), escape(entry.direction), escape(entry.change_summary), _gain(entry.expected_gain),
+         escape(str(entry.step_tier or "")), escape(str(entry.outcome)), ratio_text(entry.performance_change),
+         escape(str(entry.conclusion))] for entry in campaign.log))
 
 
 def _gain(value: float | None) -> str:
@@ -141,8 +137,5 @@ def _predictions(campaign: ReportCampaign) -> str:
     heads = [("Round", True), ("Step", False), ("Direction", False), ("Predicted", True),
              ("Measured, 95 % interval", True), ("Log error", True), ("Verdict", False)]
     return table(f"Predicted and measured gain of {campaign.agent}", heads, (
-        [str(row["round"]), escape(row["step"]), escape(row["direction"]), _gain(row["predicted"]),
-         "not timed" if row["measured"] is None else
-         f"{row['measured']:+.1%} [{row['low']:+.1%}, {row['high']:+.1%}]",
-         "" if row["error"] is None else f"{row['error']:+.3f}", escape(row["judgement"])]
-        for row in campaign.predictions))
+        [str(row.round), escape(row.step), escape(row.direction), _gain(row.predicted), measured_text(row),
+         "" if row.error is None else f"{row.error:+.3f}", escape(row.judgement)] for row in campaign.predictions))

@@ -40,13 +40,14 @@ class Sessions:
             for name, source in sources.items():
                 rows.append(_row(spec, point.label, Side.OURS, name, US[name], digest_source(source)))
             rows.append(_row(spec, point.label, Side.PEER, "torch eager", 80.0))
-            rows.append(Row(spec.name, point.label, "float32", Side.PEER, "Liger", absent="it runs on NVIDIA GPUs only."))
+            rows.append(Row(spec.name, point.label, "float32", Side.PEER, "Liger", absent="on NVIDIA GPUs only."))
             rows.append(_row(spec, point.label, Side.CONTROL, "baseline", 91.0, digest_source(sources["baseline"])))
             mine = min(sources, key=lambda name: US[name])
             best.append(BestPair(point.label, "torch eager", 80.0, mine, US[mine], _ratio(80.0 / US[mine])))
             clocks.append(ClockAgreement(spec.name, point.label, digest_source(sources["baseline"]), 91.0, 90.0,
                                          _ratio(91 / 90)))
-        return Measured(tuple(rows), tuple(clocks), tuple(best), {"peers": {}, "ours": {}}, {"torch": "2.13.0"}, (), 4.5)
+        return Measured(tuple(rows), tuple(clocks), tuple(best), {"peers": {}, "ours": {}}, {"torch": "2.13.0"}, (),
+                        4.5)
 
 
 def _ratio(value: float) -> Ratio:

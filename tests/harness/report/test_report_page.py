@@ -107,7 +107,7 @@ def test_nothing_measured_draws_nothing() -> None:
     assert plots.shares(empty) is None and plots.best_pairs([empty]) is None
     assert plots.curves((), "evaluation") is None and plots.predictions(()) is None
     bare = dataclasses.replace(REPORT, operators=(empty,), figures=(), means=(), roofs=None)
-    assert "data-plot" not in page(bare, Path("absent"))
+    assert not parsed(bare)[1].plots()
 
 
 def test_the_bundle_is_inside_where_it_can_be(tmp_path: Path) -> None:

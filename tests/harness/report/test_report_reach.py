@@ -47,10 +47,9 @@ def test_libraries_and_the_native_control_are_not_ours() -> None:
 @pytest.mark.parametrize(("gbps", "reached"), [(3900.0, True), (3700.0, False)])
 def test_rope_is_held_against_the_measured_copy_roof(gbps: float, reached: bool) -> None:
     label = "B4 S4096 H32/8 D128"
-    found = figure(figures_of([operator("rope", ours("rope", label, 50.0, gbps=gbps))], HARDWARE, 4200.0), "rope", label)
-    assert found.reached is reached
-    unknown = figures_of([operator("rope", ours("rope", label, 50.0, gbps=gbps))], HARDWARE, None)
-    assert figure(unknown, "rope", label).reached is None
+    rope = [operator("rope", ours("rope", label, 50.0, gbps=gbps))]
+    assert figure(figures_of(rope, HARDWARE, 4200.0), "rope", label).reached is reached
+    assert figure(figures_of(rope, HARDWARE, None), "rope", label).reached is None
 
 
 def test_other_hardware_has_no_figures() -> None:

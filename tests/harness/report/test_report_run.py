@@ -1,4 +1,4 @@
-"""A report is run piece by piece: what is there is not run again, what fails or does not fit is named, never invented."""
+"""A report is run piece by piece: what is there is not run again, what fails or does not fit is named."""
 
 from __future__ import annotations
 
