@@ -24,6 +24,10 @@ BOOKS: dict[tuple[str, Backend], str] = {
     ("layer_norm", Backend.NUMBA): "harness.agents.playbook.layer_norm_numba",
     ("add_rms_norm", Backend.TRITON): "harness.agents.playbook.add_rms_norm_triton",
     ("layer_norm", Backend.TRITON): "harness.agents.playbook.layer_norm_triton",
+    ("swiglu", Backend.NUMBA): "harness.agents.playbook.swiglu_numba",
+    ("rope", Backend.NUMBA): "harness.agents.playbook.rope_numba",
+    ("swiglu", Backend.TRITON): "harness.agents.playbook.swiglu_triton",
+    ("rope", Backend.TRITON): "harness.agents.playbook.rope_triton",
 }
 LEAST, MOST = 3, 5
 TURNS_PER_STRATEGY = 2

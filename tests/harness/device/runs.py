@@ -15,6 +15,7 @@ from harness.domain.vocabulary import Backend
 from harness.evaluation.run import Run
 from harness.hardware import exclusive
 from harness.operators.base import OperatorSpec, ShapePoint
+from harness.operators.rope.cases import sizes
 from tests.harness.device.fakes import Behaviour, FakeHost, FakePlanners, binaries_without_compiler, honest
 from tests.harness.judge.evaluations import make_run
 
@@ -25,6 +26,8 @@ SMALL = {
     "softmax": {"rows": 3000, "cols": 96},
     "add_rms_norm": {"rows": 3000, "cols": 96},
     "layer_norm": {"rows": 3000, "cols": 96},
+    "swiglu": {"rows": 3000, "cols": 96},
+    "rope": sizes(5, 40, 4, 2, 8),
     "matmul_bias_gelu": {"m": 300, "k": 24, "n": 40},
     "decode_attention": {"batch": 5, "q_heads": 4, "kv_heads": 2, "dim": 16, "max_seq": 40},
 }

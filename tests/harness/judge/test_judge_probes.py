@@ -182,7 +182,7 @@ def test_a_device_is_told_of_every_call_before_the_first_one(spec: OperatorSpec)
 @pytest.mark.parametrize(("sums", "outcome"), [("float32", Outcome.PASSED), ("float16", Outcome.INCORRECT_NUMERIC)])
 def test_only_the_precision_of_a_sum_decides_on_a_device(spec: OperatorSpec, sums: str, outcome: Outcome) -> None:
     how = Numerics(sums=sums, serial=False)
-    run = on_device(spec, TorchOpener(spec, lambda inputs, at: {"out": run_kernel(spec.name, inputs, at, how)}))
+    run = on_device(spec, TorchOpener(spec, lambda inputs, at: run_kernel(spec.name, inputs, at, how)))
     run.stage = Stage.PROBES
     found, reasons = Outcome.PASSED, ()
     try:
@@ -305,8 +305,8 @@ def test_a_broken_relation_says_where_and_by_how_much() -> None:
 
 
 def test_an_exact_problem_says_where_it_went_wrong() -> None:
-    run = on_device(RMS_NORM, TorchOpener(RMS_NORM, lambda inputs, at: {
-        "out": run_kernel("rms_norm", inputs, at, Numerics(sums="tf32", serial=False))}))
+    how = Numerics(sums="tf32", serial=False)
+    run = on_device(RMS_NORM, TorchOpener(RMS_NORM, lambda inputs, at: run_kernel("rms_norm", inputs, at, how)))
     run.stage = Stage.PROBES
     with pytest.raises(Refused) as refused:
         probes(run)
