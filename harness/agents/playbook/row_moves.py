@@ -1,0 +1,55 @@
+"""What the ladders of row-wise operators on Triton share: tables over buckets, and models of what limits a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from harness.agents.playbook import edit
+from harness.agents.playbook.arithmetic import fill, measured_us, over_shapes
+from harness.agents.playbook.move import Basis, Move
+from harness.agents.protocol import AgentContext
+from harness.domain.vocabulary import Direction, Tier
+from harness.operators.base import Dims
+
+MISS_US = 0.7
+"""What a load that misses all caches makes its block wait, about; between two of them nothing else runs."""
+
+
+def table(context: AgentContext, function: str, name: str, values: Mapping[str, Mapping[str, int]], *, text: str,
+          direction: Direction, model: Callable[[AgentContext], float], basis: Basis,
+          applies: Callable[[str], bool]) -> Move:
+    """PARAMS tables over the operator's buckets, by key; keys that the kernel lacks or that hold the table already make
+    it inapplicable."""
+    def transform(now: AgentContext) -> str | None:
+        source = now.incumbent.source
+        held = edit.params(source)
+        wanted = {key: dict(row) for key, row in values.items()}
+        if not applies(source) or not set(wanted) <= set(held) or all(held[key] == wanted[key] for key in wanted):
+            return None
+        return edit.set_params(source, wanted)
+
+    told = ", ".join(f"{key} by bucket: {'/'.join(map(str, row.values()))}" for key, row in values.items())
+    return Move(name, direction, function, Tier.LIGHT, text, told, 1.0, 0.1, transform, evidence="tunables",
+                basis=basis, model=model)
+
+
+def one_wait_less(context: AgentContext) -> float:
+    """The gain where a block waits for memory once instead of twice: as much as the wait is of a call in which every
+    multiprocessor has a block or less, nothing where others run meanwhile."""
+    def speedup(dims: Dims) -> float:
+        us = measured_us(context, dims)
+        if us is None or fill(dims["rows"], context) == 1.0 or us <= 2 * MISS_US:
+            return 1.0
+        return us / (us - MISS_US)
+
+    return over_shapes(context, speedup)
+
+
+def less_traffic(share: float) -> Callable[[AgentContext], float]:
+    """The gain of moving ``share`` of the bytes where the device is full; nothing where few rows wait for latency."""
+    return lambda context: over_shapes(context, lambda dims: 1.0 / share if fill(dims["rows"], context) == 1.0 else 1.0)
+
+
+def wide_rows(context: AgentContext, width: int, gain: float) -> float:
+    """``gain`` on the shapes whose rows are at most ``width`` wide: they had lanes without work."""
+    return over_shapes(context, lambda dims: 1.0 + gain if dims["cols"] <= width else 1.0)
