@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import secrets
 from collections.abc import Callable
@@ -186,15 +187,19 @@ class Journey:
         place = (f"champions/{goal['operator']}?backend={goal['backend']}&hardware={goal['hardware']}"
                  f"&workload={goal['workload']}&team={TEAM}")
         with self.record.step("verified anew and promoted") as step:
-            def served() -> dict[str, Any] | None:
+            def done() -> dict[str, Any] | None:
                 for kind in ("review.closed", "review.stale", "promotion.refused"):
                     event = _event(api, self.campaign, kind)
                     if event is not None:
                         raise Failed(f"{kind}: {event['data']}")
-                status, document = api.ask(place)
-                return document if status == 200 else None
+                return _event(api, self.campaign, "promotion.done")
 
-            self.champion = self.record.until("the promotion", served, PROMOTION_S)
+            try:
+                self.record.until("the promotion", done, PROMOTION_S)
+            except Failed as problem:
+                waits = json.loads(Visitor(self.site.url).get("/ready/").text).get("promotions_blocked")
+                raise Failed(f"{problem}. What promotions wait for: {waits or 'nothing'}") from problem
+            self.champion = api.must(place)
             verdict = self.champion["verdict"]
             over = verdict["overall"].get(verdict["compared_with"], {})
             step.text = (f"V-{verdict['id']} {verdict['comparison']} than the {verdict['compared_with']}: "

@@ -73,9 +73,10 @@ class Site:
         return self.process is not None and self.process.poll() is None
 
     def log(self) -> str:
-        """The end of what ``serve`` and its children printed."""
+        """The end of what ``serve`` and its children printed, refused requests left out: some are asked on purpose."""
         path = self.folder / "serve.log"
-        return path.read_text("utf-8", "replace")[-LOG_TAIL:] if path.exists() else ""
+        lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
+        return "\n".join(line for line in lines if "django.request" not in line)[-LOG_TAIL:]
 
     def stop(self) -> list[str]:
         """Ask ``serve`` to end; command lines of processes that it left behind, which are killed."""

@@ -1,0 +1,67 @@
+"""``scripts/on_gpu_host.py`` from an empty folder to a champion, with a stand-in for the evaluator: the way through the
+product is real, the figures are not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.hardware.detect import hardware_name
+from scripts.gpu_host.journey import PEOPLE, Journey
+from scripts.gpu_host.record import Record
+from scripts.gpu_host.site import ROOT, Site
+from scripts.gpu_host.visitor import Failed
+from scripts.on_gpu_host import goal_of
+
+FAKE = f"{sys.executable} {ROOT / 'tests' / 'crash' / 'fake_evaluator.py'}"
+SELF_TEST = """
+import django
+django.setup()
+from apps.bridge import api
+from apps.campaigns.jobs.workers import selftest_record
+selftest_record(evaluator_version=api.evaluator_version(), isolation=3, backend="numba", quick=True, passed=True,
+                environment_class=api.environment_class_here(api.hardware_here(), "numba"), report={})
+"""
+
+
+class StandIn(Site):
+    """A site whose evaluator is a stand-in; its self-test, which a stand-in does not run, is recorded as passed."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return super().environment | {"KERNELOPT_EVALUATE_COMMAND": FAKE, "KERNELOPT_CANARY_EVERY": "0"}
+
+    def start(self) -> None:
+        subprocess.run([sys.executable, "-c", SELF_TEST], cwd=ROOT, env=self.environment, check=True)
+        super().start()
+
+
+def test_the_script_goes_all_the_way(tmp_path: Path) -> None:
+    goal = goal_of("rms_norm", "numba", hardware_name(), "medium", 2)
+    journey = Journey(StandIn(tmp_path), Record(limit_s=240.0), goal, [hardware_name()])
+    try:
+        journey.run()
+    except Failed as problem:
+        raise AssertionError(f"{problem}\n{journey.record.table()}\n{journey.site.log()}") from problem
+    finally:
+        left = journey.site.stop()
+    assert not left
+    assert all(step.ok for step in journey.record.steps)
+    assert journey.champion["approvals"][0]["by"] in {name.capitalize() for name in PEOPLE}
+    names = [step.name for step in journey.record.steps]
+    assert names[-2:] == ["the promotion's git tag", "the leaderboard shows it"]
+
+
+def test_what_does_not_happen_is_a_sentence_in_the_table(tmp_path: Path) -> None:
+    record = Record(limit_s=240.0)
+    with pytest.raises(Failed, match=r"no_such_command ended with 1: .*Unknown command"), record.step("a command"):
+        Site(tmp_path).manage("no_such_command")
+    with pytest.raises(Failed, match=r"the impossible did not happen within 0 s"), record.step("waiting"):
+        record.until("the impossible", lambda: None, 0.0)
+    with record.step("what comes out") as step:
+        step.text = str(record.until("a find", lambda: 7, 0.0))
+    assert [row["ok"] for row in record.document()] == [False, False, True]
+    assert "FAILED: the impossible did not happen" in record.table() and record.table().splitlines()[-1].endswith("7")
