@@ -1,141 +1,137 @@
-"""Strategies for rms_norm on Triton: launch values, one read of the row, a split reduction with a combine step."""
+"""Strategies for rms_norm on Triton: launch values per bucket, rows in registers, streaming, further ways to launch."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from harness.agents.playbook import edit
+from harness.agents.playbook import rms_norm_kernels as kernels
+from harness.agents.playbook.arithmetic import from_traffic
 from harness.agents.playbook.move import Move
-from harness.agents.playbook.values import table_move, value_move
+from harness.agents.playbook.row_moves import less_traffic, one_wait_less, table, wide_rows
+from harness.agents.playbook.row_runs import Launches, Path, run_text
+from harness.agents.playbook.values import value_move
 from harness.agents.protocol import AgentContext
 from harness.domain.vocabulary import Direction, Tier
 
-NAME = "_rms_norm"
-ARGUMENTS = ("x", "weight", "out", "x_stride", "out_stride", "cols", "eps", "BLOCK")
-
-ONE_READ = """\
-    row = tl.program_id(0).to(tl.int64)
-    lanes = tl.arange(0, BLOCK)
-    mask = lanes < cols
-    kept = tl.load(x + row * x_stride + lanes, mask=mask, other=0.0).to(tl.float32)
-    squares = tl.zeros([BLOCK], tl.float32)
-    squares += kept * kept
-    for start in range(BLOCK, cols, BLOCK):
-        offsets = start + lanes
-        values = tl.load(x + row * x_stride + offsets, mask=offsets < cols, other=0.0).to(tl.float32)
-        squares += values * values
-    scale = 1.0 / tl.sqrt(tl.sum(squares, 0) / cols + eps)
-    gains = tl.load(weight + lanes, mask=mask, other=0.0).to(tl.float32)
-    tl.store(out + row * out_stride + lanes, kept * scale * gains, mask=mask)
-    for start in range(BLOCK, cols, BLOCK):
-        offsets = start + lanes
-        inside = offsets < cols
-        values = tl.load(x + row * x_stride + offsets, mask=inside, other=0.0).to(tl.float32)
-        gains = tl.load(weight + offsets, mask=inside, other=0.0).to(tl.float32)
-        tl.store(out + row * out_stride + offsets, values * scale * gains, mask=inside)
-"""
-PARTIAL = """\
-@triton.jit
-def _partial_squares(x, partial, x_stride, cols, splits, span, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    part = tl.program_id(1)
-    lanes = tl.arange(0, BLOCK)
-    first = part * span
-    last = tl.minimum(first + span, cols)
-    squares = tl.zeros([BLOCK], tl.float32)
-    for start in range(first, last, BLOCK):
-        offsets = start + lanes
-        values = tl.load(x + row * x_stride + offsets, mask=offsets < last, other=0.0).to(tl.float32)
-        squares += values * values
-    tl.store(partial + row * splits + part, tl.sum(squares, 0))
-"""
-SPLIT = """\
-@triton.jit
-def _rms_norm(
-    x, weight, out, partial, x_stride, out_stride, cols, splits, eps, BLOCK: tl.constexpr, PARTS: tl.constexpr
-):
-    row = tl.program_id(0).to(tl.int64)
-    parts = tl.arange(0, PARTS)
-    squares = tl.load(partial + row * splits + parts, mask=parts < splits, other=0.0)
-    scale = 1.0 / tl.sqrt(tl.sum(squares, 0) / cols + eps)
-    offsets = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < cols
-    values = tl.load(x + row * x_stride + offsets, mask=mask, other=0.0).to(tl.float32)
-    gains = tl.load(weight + offsets, mask=mask, other=0.0).to(tl.float32)
-    tl.store(out + row * out_stride + offsets, values * scale * gains, mask=mask)
-"""
-SPLIT_RUN = """\
-def run(x, weight, out, *, eps):
-    rows, cols = x.shape
-    block, warps = PARAMS["BLOCK"], PARAMS["num_warps"]
-    bucket = "short" if cols <= 1024 else "medium" if cols <= 4096 else "long"
-    if isinstance(block, dict):
-        block = block[bucket]
-    if isinstance(warps, dict):
-        warps = warps[bucket]
-    splits = min(8, triton.cdiv(cols, block))
-    span = triton.cdiv(triton.cdiv(cols, splits), block) * block
-    partial = torch.empty((rows, splits), dtype=torch.float32, device=x.device)
-    _partial_squares[(rows, splits)](x, partial, x.stride(0), cols, splits, span, BLOCK=block, num_warps=warps)
-    _rms_norm[(rows, triton.cdiv(cols, block))](
-        x,
-        weight,
-        out,
-        partial,
-        x.stride(0),
-        out.stride(0),
-        cols,
-        splits,
-        eps,
-        BLOCK=block,
-        PARTS=8,
-        num_warps=warps,
-    )
-"""
+NAME = kernels.NAME
 
 
-def _fits(source: str) -> bool:
-    return edit.argument_names(source, NAME) == ARGUMENTS
+def _kept(source: str) -> bool:
+    form = kernels.form_of(source)
+    return form is not None and form.kept
 
 
-def _one_read(context: AgentContext) -> str | None:
+def _plain(source: str) -> bool:
+    return kernels.form_of(source) is not None and not _kept(source)
+
+
+def _keep(context: AgentContext) -> str | None:
     source = context.incumbent.source
-    if not _fits(source) or "kept" in edit.body_text(source, NAME):
+    if not _plain(source):
         return None
     tunable = context.spec.tunable("BLOCK", context.goal.backend)
     block = min(8192, tunable.high) if tunable else 8192
-    return edit.set_params(edit.replace_body(source, NAME, ONE_READ), {"BLOCK": block, "num_warps": 8})
+    return edit.set_params(edit.replace_body(source, NAME, kernels.body(kernels.Form(kept=True))),
+                           {"BLOCK": block, "num_warps": 8})
+
+
+def _form(**change: bool) -> Callable[[AgentContext], str | None]:
+    """A transform to another form of rows in registers."""
+    def transform(context: AgentContext) -> str | None:
+        source = context.incumbent.source
+        form = kernels.form_of(source)
+        if form is None or not form.kept or replace(form, **change) == form:
+            return None
+        return edit.replace_body(source, NAME, kernels.body(replace(form, **change)))
+    return transform
 
 
 def _split(context: AgentContext) -> str | None:
     source = context.incumbent.source
-    if not _fits(source):
+    if kernels.form_of(source) is None or kernels.launches_of(source) != Launches():
         return None
-    changed = edit.replace_function(source, NAME, SPLIT)
-    changed = edit.insert_before(edit.replace_function(changed, "run", SPLIT_RUN), NAME, PARTIAL)
+    changed = edit.replace_function(source, NAME, kernels.SPLIT)
+    changed = edit.insert_before(edit.replace_function(changed, "run", kernels.SPLIT_RUN), NAME, kernels.PARTIAL)
     changed = edit.set_params(changed, {"BLOCK": 1024, "num_warps": 4})
     return changed.replace("import triton\n", "import torch\nimport triton\n", 1)
+
+
+def _add(function: str, path: Path, params: dict[str, int]) -> Callable[[AgentContext], str | None]:
+    """A transform that adds a kernel for rows that fit one block: ``own`` beside the loops, the others beside it."""
+    def transform(context: AgentContext) -> str | None:
+        source = context.incumbent.source
+        if kernels.launches_of(source) != Launches("loops" if path == "own" else "own") or not _kept(source):
+            return None
+        changed = edit.replace_function(source, "run", run_text(Launches(path), kernels.TEXTS))
+        changed = edit.insert_before(changed, "run", function)
+        return edit.set_params(changed, params) if params else changed
+    return transform
 
 
 def moves(context: AgentContext) -> list[Move]:
     """All strategies; on a machine without a GPU nothing is timed and predictions rest on the cost model alone."""
     return [
         Move("one-read", Direction.FUSION, NAME, Tier.MEDIUM,
-             "Keep the first BLOCK columns in registers between the sum and the scaling, and make BLOCK as wide as the "
-             "rows: x is read once instead of twice, a third of the traffic.",
-             "the row stays in registers; BLOCK 8192, 8 warps", 0.5, 0.45, _one_read, evidence="profile.bytes"),
+             "Keep a row that fits one block in registers between the sum and the scaling: x is read once instead of "
+             "twice, two thirds of the traffic, and no loop runs. Longer rows take the loops as before.",
+             "rows of up to BLOCK columns stay in registers; BLOCK 8192, 8 warps", 0.5, from_traffic(3, 2), _keep,
+             evidence="profile.bytes"),
+        Move("early-weight", Direction.PIPELINING, NAME, Tier.MEDIUM,
+             "Ask for the weight before the row is summed up: a block with nothing else to run then waits for memory "
+             "once instead of twice, about 0.7 us of a call with few rows. Costs registers while the sum is made.",
+             "weight loaded before the sum", 1.0, 0.1, _form(early=True), model=one_wait_less,
+             evidence="profile.median_us"),
+        Move("late-weight", Direction.OCCUPANCY, NAME, Tier.MEDIUM,
+             "Ask for the weight after the sum: it lies in the cache after the first rows and costs no registers while "
+             "the sum is made, so that more blocks are resident.", "weight loaded after the sum", 0.2, 0.02,
+             _form(early=False)),
+        Move("streaming", Direction.LAYOUT, NAME, Tier.MEDIUM,
+             "Tell the L2 cache that x and out are used once (evict_first): lines of the output make way without "
+             "pushing out what is still needed. About a twentieth of the traffic is written back and read again.",
+             "x and out marked evict_first", 1.0, 0.05, _form(hints=True), model=less_traffic(0.95),
+             evidence="profile.bytes"),
+        Move("whole-rows", Direction.VECTORISATION, NAME, Tier.MEDIUM,
+             "Leave the masks out where a row fills its block: a comparison and a predicate less for every load and "
+             "store, and fewer registers live. Needs BLOCK as wide as the rows.",
+             "no masks where cols equals BLOCK", 0.3, 0.01, _form(whole=True), basis="latency"),
+        table(context, NAME, "row-tables", {"BLOCK": {"short": 1024, "medium": 4096, "long": 8192},
+                                            "num_warps": {"short": 4, "medium": 8, "long": 8}},
+              text="Let BLOCK be as wide as the rows of each bucket: rows of 4096 columns leave half of 8192 lanes "
+              "without work and registers.", direction=Direction.TILING, basis="occupancy",
+              model=lambda now: wide_rows(now, 4096, 0.1), applies=_kept),
+        table(context, NAME, "more-warps", {"num_warps": {"short": 4, "medium": 8, "long": 16}},
+              text="Give rows of 8192 columns 16 warps: two loads a thread instead of four, half the registers, so "
+              "that the multiprocessor is full of threads.", direction=Direction.OCCUPANCY, basis="occupancy",
+              model=lambda now: 0.01, applies=_kept),
+        table(context, NAME, "fewer-warps", {"num_warps": {"short": 1, "medium": 4, "long": 4}},
+              text="Fewer warps a row: a sum over fewer warps waits less at its barrier, and every thread has more "
+              "loads under way.", direction=Direction.OCCUPANCY, basis="latency",
+              model=lambda now: 0.008, applies=_kept),
         Move("split-reduction", Direction.SPLIT_REDUCTION, NAME, Tier.HEAVY,
              "Split each row over several programs, store partial sums, combine them in a second kernel: few long rows "
-             "then fill the device. Costs a second read of x and a launch.",
-             "partial sums over splits, then a combining kernel", 0.2, 0.2, _split,
+             "then fill the device. Costs a second read of x and a launch of about 2.5 us.",
+             "partial sums over splits, then a combining kernel", 0.05, 0.05, _split,
              evidence="hardware.multiprocessors"),
+        Move("row-kernel", Direction.OCCUPANCY, "_rms_norm_row", Tier.HEAVY,
+             "Give rows that fit a block a kernel of their own: without the loops for longer rows its threads hold "
+             "fewer registers (39 instead of 40 or more at 16 warps), so that more blocks are resident, and masks "
+             "go where the row fills the block.", "a kernel of its own for rows of up to BLOCK columns", 0.5, 0.03,
+             _add(kernels.OWN, "own", {})),
+        Move("rows-together", Direction.VECTORISATION, "_rms_norm_rows", Tier.HEAVY,
+             "Give every program two rows: the weight is read half as often, and two sums share one barrier.",
+             "a kernel for two rows per program", 0.1, 0.02,
+             _add(kernels.TOGETHER, "together", {"ROWS": 2})),
+        Move("rows-ahead", Direction.PIPELINING, "_rms_norm_ahead", Tier.HEAVY,
+             "A grid of two programs per multiprocessor that stays, each with the next row on its way while this one "
+             "is summed up: no block is started more than once.", "a persistent grid, one row ahead", 0.1, 0.015,
+             _add(kernels.AHEAD, "ahead", {}), basis="latency"),
+        value_move(context, NAME, "BLOCK", 4096, what="fewer loop steps, wider loads", reach=0.2, most=0.12,
+                   applies=_plain),
         value_move(context, NAME, "num_warps", 8, what="more loads in flight per program", reach=0.2, most=0.1,
-                   direction=Direction.OCCUPANCY),
-        value_move(context, NAME, "BLOCK", 4096, what="fewer loop steps, wider loads", reach=0.2, most=0.12),
-        value_move(context, NAME, "BLOCK", 2048, what="fewer loop steps", reach=0.2, most=0.08),
+                   direction=Direction.OCCUPANCY, applies=_plain),
+        value_move(context, NAME, "BLOCK", 2048, what="fewer loop steps", reach=0.2, most=0.08, applies=_plain),
         value_move(context, NAME, "BLOCK", 32768, what="a whole row per step whatever its length. Risk: the row may "
-                   "not fit the registers", reach=0.2, most=0.06),
-        value_move(context, NAME, "num_warps", 2, what="less synchronisation per row", reach=0.1, most=0.03,
-                   direction=Direction.OCCUPANCY),
-        value_move(context, NAME, "num_warps", 16, what="still more loads in flight", reach=0.1, most=0.02,
-                   direction=Direction.OCCUPANCY),
-        table_move(context, NAME, "BLOCK", reach=0.1, most=0.05),
+                   "not fit the registers", reach=0.2, most=0.01),
     ]

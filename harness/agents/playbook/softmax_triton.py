@@ -1,168 +1,160 @@
-"""Strategies for softmax on Triton: launch values, the online form, one read of the row, a split reduction."""
+"""Strategies for softmax on Triton: launch values per bucket, rows in registers, streaming, long rows split."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from harness.agents.playbook import edit
+from harness.agents.playbook import softmax_kernels as kernels
+from harness.agents.playbook.arithmetic import fill, from_traffic, measured_us, over_shapes
 from harness.agents.playbook.move import Move
-from harness.agents.playbook.values import table_move, value_move
+from harness.agents.playbook.row_moves import less_traffic, table, wide_rows
+from harness.agents.playbook.row_runs import Path, run_text
+from harness.agents.playbook.values import value_move
 from harness.agents.protocol import AgentContext
 from harness.domain.vocabulary import Direction, Tier
+from harness.operators.base import Dims
 
-NAME = "_softmax"
-ARGUMENTS = ("x", "out", "x_stride", "out_stride", "cols", "BLOCK")
-
-SECOND_LOOP = """\
-    for start in range({first}, cols, BLOCK):
-        offsets = start + lanes
-        inside = offsets < cols
-        values = tl.load(x + row * x_stride + offsets, mask=inside, other=float("-inf")).to(tl.float32)
-        tl.store(out + row * out_stride + offsets, tl.exp(values - top) / total, mask=inside)
-"""
-ONLINE = """\
-    row = tl.program_id(0).to(tl.int64)
-    lanes = tl.arange(0, BLOCK)
-    top = float("-inf")
-    sums = tl.zeros([BLOCK], tl.float32)
-    for start in range(0, cols, BLOCK):
-        offsets = start + lanes
-        values = tl.load(x + row * x_stride + offsets, mask=offsets < cols, other=float("-inf")).to(tl.float32)
-        highest = tl.maximum(top, tl.max(values, 0))
-        safe = tl.where(highest == float("-inf"), 0.0, highest)
-        sums = sums * tl.exp(top - safe) + tl.exp(values - safe)
-        top = highest
-    total = tl.sum(sums, 0)
-"""
-ONE_READ = """\
-    row = tl.program_id(0).to(tl.int64)
-    lanes = tl.arange(0, BLOCK)
-    mask = lanes < cols
-    kept = tl.load(x + row * x_stride + lanes, mask=mask, other=float("-inf")).to(tl.float32)
-    tops = kept
-    for start in range(BLOCK, cols, BLOCK):
-        offsets = start + lanes
-        values = tl.load(x + row * x_stride + offsets, mask=offsets < cols, other=float("-inf")).to(tl.float32)
-        tops = tl.maximum(tops, values)
-    top = tl.max(tops, 0)
-    shares = tl.exp(kept - top)
-    sums = tl.zeros([BLOCK], tl.float32)
-    sums += shares
-    for start in range(BLOCK, cols, BLOCK):
-        offsets = start + lanes
-        values = tl.load(x + row * x_stride + offsets, mask=offsets < cols, other=float("-inf")).to(tl.float32)
-        sums += tl.exp(values - top)
-    total = tl.sum(sums, 0)
-    tl.store(out + row * out_stride + lanes, shares / total, mask=mask)
-"""
-PARTIAL = """\
-@triton.jit
-def _partial_softmax(x, tops, sums, x_stride, cols, splits, span, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    part = tl.program_id(1)
-    lanes = tl.arange(0, BLOCK)
-    first = part * span
-    last = tl.minimum(first + span, cols)
-    highest = tl.full([BLOCK], float("-inf"), tl.float32)
-    for start in range(first, last, BLOCK):
-        offsets = start + lanes
-        values = tl.load(x + row * x_stride + offsets, mask=offsets < last, other=float("-inf")).to(tl.float32)
-        highest = tl.maximum(highest, values)
-    top = tl.max(highest, 0)
-    safe = tl.where(top == float("-inf"), 0.0, top)
-    gathered = tl.zeros([BLOCK], tl.float32)
-    for start in range(first, last, BLOCK):
-        offsets = start + lanes
-        values = tl.load(x + row * x_stride + offsets, mask=offsets < last, other=float("-inf")).to(tl.float32)
-        gathered += tl.exp(values - safe)
-    tl.store(tops + row * splits + part, top)
-    tl.store(sums + row * splits + part, tl.sum(gathered, 0))
-"""
-SPLIT = """\
-@triton.jit
-def _softmax(x, out, tops, sums, x_stride, out_stride, cols, splits, BLOCK: tl.constexpr, PARTS: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    parts = tl.arange(0, PARTS)
-    known = parts < splits
-    peaks = tl.load(tops + row * splits + parts, mask=known, other=float("-inf"))
-    shares = tl.load(sums + row * splits + parts, mask=known, other=0.0)
-    top = tl.max(peaks, 0)
-    total = tl.sum(tl.where(peaks == float("-inf"), shares, shares * tl.exp(peaks - top)), 0)
-    offsets = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < cols
-    values = tl.load(x + row * x_stride + offsets, mask=mask, other=float("-inf")).to(tl.float32)
-    tl.store(out + row * out_stride + offsets, tl.exp(values - top) / total, mask=mask)
-"""
-SPLIT_RUN = """\
-def run(x, out):
-    rows, cols = x.shape
-    block, warps = PARAMS["BLOCK"], PARAMS["num_warps"]
-    bucket = "short" if cols <= 1024 else "medium" if cols <= 4096 else "long" if cols <= 16384 else "vocabulary"
-    if isinstance(block, dict):
-        block = block[bucket]
-    if isinstance(warps, dict):
-        warps = warps[bucket]
-    splits = min(8, triton.cdiv(cols, block))
-    span = triton.cdiv(triton.cdiv(cols, splits), block) * block
-    tops = torch.empty((rows, splits), dtype=torch.float32, device=x.device)
-    sums = torch.empty((rows, splits), dtype=torch.float32, device=x.device)
-    _partial_softmax[(rows, splits)](x, tops, sums, x.stride(0), cols, splits, span, BLOCK=block, num_warps=warps)
-    _softmax[(rows, triton.cdiv(cols, block))](
-        x, out, tops, sums, x.stride(0), out.stride(0), cols, splits, BLOCK=block, PARTS=8, num_warps=warps
-    )
-"""
+NAME = kernels.NAME
+LAUNCH_US = 2.5
+"""What a further launch in a graph costs (measured on an H200)."""
+SPLIT_PARTS = 32
 
 
-def _fits(source: str) -> bool:
-    return edit.argument_names(source, NAME) == ARGUMENTS
+def _kept(source: str) -> bool:
+    form = kernels.form_of(source)
+    return form is not None and form.kept
 
 
-def _body(text: str, marker: str, values: dict[str, int] | None = None) -> Callable[[AgentContext], str | None]:
+def _plain(source: str) -> bool:
+    return kernels.form_of(source) is not None and not _kept(source)
+
+
+def _form(params: dict[str, int] | None = None, *, of_kept: bool = False, **change: Any
+          ) -> Callable[[AgentContext], str | None]:
+    """A transform to another form of the body; ``of_kept`` applies to rows in registers alone."""
     def transform(context: AgentContext) -> str | None:
         source = context.incumbent.source
-        if not _fits(source) or marker in edit.body_text(source, NAME):
+        form = kernels.form_of(source)
+        if form is None or (of_kept and not form.kept) or replace(form, **change) == form:
             return None
-        changed = edit.replace_body(source, NAME, text)
-        return edit.set_params(changed, values) if values else changed
+        changed = edit.replace_body(source, NAME, kernels.body(replace(form, **change)))
+        return edit.set_params(changed, params) if params else changed
     return transform
 
 
 def _split(context: AgentContext) -> str | None:
     source = context.incumbent.source
-    if not _fits(source):
+    now = kernels.launches_of(source)
+    if now is None or now.split:
         return None
-    changed = edit.replace_function(source, NAME, SPLIT)
-    changed = edit.insert_before(edit.replace_function(changed, "run", SPLIT_RUN), NAME, PARTIAL)
-    changed = edit.set_params(changed, {"BLOCK": 1024, "num_warps": 4})
+    changed = edit.replace_function(source, "run", run_text(replace(now, split=True), kernels.TEXTS))
+    changed = edit.insert_before(edit.insert_before(changed, "run", kernels.PARTIAL), "run", kernels.COMBINE)
+    changed = edit.set_params(changed, {"PARTS": SPLIT_PARTS})
     return changed.replace("import triton\n", "import torch\nimport triton\n", 1)
+
+
+def _add(function: str, path: Path, params: dict[str, int]) -> Callable[[AgentContext], str | None]:
+    """A transform that adds a kernel for rows that fit one block: ``own`` beside the loops, the others beside it."""
+    def transform(context: AgentContext) -> str | None:
+        source = context.incumbent.source
+        now = kernels.launches_of(source)
+        if now is None or now.path != ("loops" if path == "own" else "own") or not _kept(source):
+            return None
+        changed = edit.replace_function(source, "run", run_text(replace(now, path=path), kernels.TEXTS))
+        changed = edit.insert_before(changed, "run", function)
+        return edit.set_params(changed, params) if params else changed
+    return transform
+
+
+def _filled(context: AgentContext) -> float:
+    """The gain of spreading few long rows over the device: the time is divided by the share of it that had work, one
+    more read of x (from the cache) and one more launch are paid for."""
+    def speedup(dims: Dims) -> float:
+        us = measured_us(context, dims)
+        busy = fill(dims["rows"], context)
+        if us is None or busy == 1.0 or dims["cols"] <= 16384:
+            return 1.0
+        return max(1.0, us / (us * busy + LAUNCH_US))
+
+    return over_shapes(context, speedup)
+
+
+def _split_has(source: str) -> bool:
+    return "PARTS" in edit.params(source)
 
 
 def moves(context: AgentContext) -> list[Move]:
     """All strategies; on a machine without a GPU nothing is timed and predictions rest on the cost model alone."""
     return [
         Move("one-read", Direction.FUSION, NAME, Tier.MEDIUM,
-             "Keep the first BLOCK columns and their exponentials in registers and make BLOCK as wide as the rows: x "
-             "is read once instead of three times and each exponential is taken once.",
-             "the row stays in registers; BLOCK 8192, 8 warps", 0.6, 0.8,
-             _body(ONE_READ + SECOND_LOOP.format(first="BLOCK"), "kept", {"BLOCK": 8192, "num_warps": 8}),
-             evidence="profile.bytes"),
+             "Keep a row that fits one block and its exponentials in registers: x is read once instead of three times, "
+             "half the traffic, each exponential is taken once, and no loop runs. Longer rows take the loops as "
+             "before.",
+             "rows of up to BLOCK columns stay in registers; BLOCK 8192, 8 warps", 0.6, from_traffic(4, 2),
+             _form({"BLOCK": 8192, "num_warps": 8}, kept=True), evidence="profile.bytes"),
         Move("online-maximum", Direction.ALGORITHM, NAME, Tier.MEDIUM,
-             "Find maximum and sum in one loop, rescaling the sum when the maximum grows: two reads of x instead of "
-             "three.",
-             "running maximum and sum in one loop", 0.3, 0.3,
-             _body(ONLINE + SECOND_LOOP.format(first="0"), "highest"), evidence="profile.bytes"),
-        Move("split-reduction", Direction.SPLIT_REDUCTION, NAME, Tier.HEAVY,
-             "Split each row over several programs with a maximum and a sum each, combine them in a second kernel: few "
-             "long rows then fill the device. Costs one more launch.",
-             "partial maxima and sums over splits, then a combining kernel", 0.2, 0.2, _split,
-             evidence="hardware.multiprocessors"),
+             "Find maximum and sum of a long row in one loop, rescaling the sum when the maximum grows: two reads of x "
+             "instead of three, at the cost of one more exponential per element.",
+             "running maximum and sum in one loop", 0.3, from_traffic(4, 3), _form(loops="online"),
+             evidence="profile.bytes", basis="bytes"),
+        Move("one-division", Direction.PRECISION, NAME, Tier.MEDIUM,
+             "Divide once per row and multiply by the reciprocal: a division is about eight instructions, a product is "
+             "one. Costs one more rounding in float32.", "one reciprocal per row", 0.3, 0.02,
+             _form(of_kept=True, once=True), evidence="profile.flops"),
+        Move("streaming", Direction.LAYOUT, NAME, Tier.MEDIUM,
+             "Tell the L2 cache that x and out are used once (evict_first): lines of the output make way without "
+             "pushing out what is still needed. About a twentieth of the traffic is written back and read again.",
+             "x and out marked evict_first", 1.0, 0.05, _form(of_kept=True, hints=True), model=less_traffic(0.95),
+             evidence="profile.bytes"),
+        Move("split-rows", Direction.SPLIT_REDUCTION, "_partial_softmax", Tier.HEAVY,
+             f"Split each of few long rows over {SPLIT_PARTS} programs, each holding its part in registers, with a "
+             "maximum and a sum per part; a second kernel combines them and writes. 32 rows leave three quarters of "
+             "the multiprocessors without work. Costs one more launch and a second read of x, from the cache.",
+             f"rows longer than a block over {SPLIT_PARTS} programs where there are at most 64 of them", 1.0, 0.4,
+             _split, evidence="hardware.multiprocessors", model=_filled),
+        Move("whole-rows", Direction.VECTORISATION, NAME, Tier.MEDIUM,
+             "Leave the masks out where a row fills its block: a comparison and a predicate less for every load and "
+             "store, and fewer registers live. Needs BLOCK as wide as the rows.",
+             "no masks where cols equals BLOCK", 0.3, 0.01, _form(of_kept=True, whole=True), basis="latency"),
+        table(context, NAME, "row-tables",
+              {"BLOCK": {"short": 1024, "medium": 4096, "long": 8192, "vocabulary": 8192},
+               "num_warps": {"short": 4, "medium": 8, "long": 8, "vocabulary": 8}},
+              text="Let BLOCK be as wide as the rows of each bucket: rows of 4096 columns leave half of 8192 lanes "
+              "without work and registers.", direction=Direction.TILING, basis="occupancy",
+              model=lambda now: wide_rows(now, 4096, 0.1), applies=_kept),
+        table(context, NAME, "more-warps", {"num_warps": {"short": 4, "medium": 8, "long": 16, "vocabulary": 8}},
+              text="Give rows of 8192 columns 16 warps: two loads a thread instead of four, half the registers, so "
+              "that the multiprocessor is full of threads.", direction=Direction.OCCUPANCY, basis="occupancy",
+              model=lambda now: 0.01, applies=_kept),
+        table(context, NAME, "fewer-warps", {"num_warps": {"short": 1, "medium": 4, "long": 4, "vocabulary": 8}},
+              text="Fewer warps a row: maximum and sum over fewer warps wait less at their barriers, and every thread "
+              "has more loads under way.", direction=Direction.OCCUPANCY, basis="latency",
+              model=lambda now: 0.008, applies=_kept),
+        value_move(context, "_partial_softmax", "PARTS", 64, what="shorter parts, twice the programs", reach=0.1,
+                   most=0.012, applies=_split_has),
+        value_move(context, "_partial_softmax", "PARTS", 16, what="fewer partial results to combine", reach=0.1,
+                   most=0.01, applies=_split_has),
+        Move("row-kernel", Direction.OCCUPANCY, "_softmax_row", Tier.HEAVY,
+             "Give rows that fit a block a kernel of their own: without the loops for longer rows its threads hold "
+             "fewer registers (32 instead of 40 or more at 16 warps), so that more blocks are resident, and masks "
+             "go where the row fills the block.", "a kernel of its own for rows of up to BLOCK columns", 0.5, 0.03,
+             _add(kernels.OWN, "own", {})),
+        Move("rows-together", Direction.VECTORISATION, "_softmax_rows", Tier.HEAVY,
+             "Give every program two rows: two maxima and two sums share their barriers.",
+             "a kernel for two rows per program", 0.1, 0.015,
+             _add(kernels.TOGETHER, "together", {"ROWS": 2})),
+        Move("rows-ahead", Direction.PIPELINING, "_softmax_ahead", Tier.HEAVY,
+             "A grid of four programs per multiprocessor that stays, each with the next row on its way while this one "
+             "is summed up: no block is started more than once.", "a persistent grid, one row ahead", 0.1, 0.012,
+             _add(kernels.AHEAD, "ahead", {}), basis="latency"),
         value_move(context, NAME, "num_warps", 8, what="more loads in flight per program", reach=0.2, most=0.1,
-                   direction=Direction.OCCUPANCY),
-        value_move(context, NAME, "BLOCK", 4096, what="fewer loop steps, wider loads", reach=0.2, most=0.12),
+                   direction=Direction.OCCUPANCY, applies=_plain),
+        value_move(context, NAME, "BLOCK", 4096, what="fewer loop steps, wider loads", reach=0.2, most=0.12,
+                   applies=_plain),
+        value_move(context, NAME, "BLOCK", 2048, what="fewer loop steps", reach=0.2, most=0.08, applies=_plain),
         value_move(context, NAME, "BLOCK", 32768, what="a whole row per step whatever its length. Risk: the row may "
-                   "not fit the registers", reach=0.2, most=0.06),
-        value_move(context, NAME, "num_warps", 16, what="still more loads in flight", reach=0.1, most=0.02,
-                   direction=Direction.OCCUPANCY),
-        value_move(context, NAME, "BLOCK", 2048, what="fewer loop steps", reach=0.2, most=0.08),
-        table_move(context, NAME, "BLOCK", reach=0.1, most=0.05),
+                   "not fit the registers", reach=0.2, most=0.01),
     ]

@@ -12,6 +12,7 @@ from harness.operators.base import (
     OperatorSpec,
     ShapePoint,
     Tolerance,
+    Tunable,
     Workload,
 )
 from harness.operators.rms_norm.cases import CASES, INTERPRET_CASES, WRONG_KERNELS
@@ -92,7 +93,10 @@ SPEC = OperatorSpec(
             "accumulator overflows or is far outside.",
         ),
     },
-    tunables=row_tunables("independent partial sums per row"),
+    tunables=(
+        *row_tunables("independent partial sums per row"),
+        Tunable("ROWS", (Backend.TRITON,), 1, 16, power_of_two=True, note="rows per program where they fit one block"),
+    ),
     buckets=BUCKETS,
     bytes_per_call=_bytes,
     flops_per_call=_flops,

@@ -112,6 +112,8 @@ SPEC = OperatorSpec(
         Tunable("BLOCK", (Backend.TRITON,), 256, 32768, power_of_two=True, note="columns per loop step"),
         Tunable("num_warps", (Backend.TRITON,), 1, 32, power_of_two=True, note="warps per program"),
         Tunable("num_stages", (Backend.TRITON,), 1, 8, note="software pipelining depth"),
+        Tunable("ROWS", (Backend.TRITON,), 1, 16, power_of_two=True, note="rows per program where they fit one block"),
+        Tunable("PARTS", (Backend.TRITON,), 2, 64, power_of_two=True, note="programs that share one long row"),
         Tunable("BLOCK", (Backend.NUMBA,), 1, 32768, power_of_two=True, note="independent partial results per row"),
     ),
     # A vocabulary's row does not fit the registers of one block; what is best for it is bad for the others.
