@@ -5,7 +5,7 @@ import math
 import numba
 import numpy as np
 
-PARAMS = {"BLOCK": 8}
+PARAMS = {"BLOCK": 16}
 
 
 @numba.njit
@@ -13,30 +13,33 @@ def _layer_norm(x, weight, bias, out, partial, eps, block):
     rows, cols = x.shape
     whole = cols - cols % block
     for row in range(rows):
+        source = x[row]
+        target = out[row]
         for lane in range(block):
             partial[lane] = 0.0
         for start in range(0, whole, block):
+            chunk = source[start : start + block]
             for lane in range(block):
-                partial[lane] += x[row, start + lane]
+                partial[lane] += chunk[lane]
         total = np.float32(0.0)
         for lane in range(block):
             total += partial[lane]
-        for col in range(whole, cols):
-            total += x[row, col]
-        mean = total / np.float32(cols)
-        for lane in range(block):
             partial[lane] = 0.0
+        for col in range(whole, cols):
+            total += source[col]
+        mean = total / np.float32(cols)
         for start in range(0, whole, block):
+            chunk = source[start : start + block]
             for lane in range(block):
-                partial[lane] += (x[row, start + lane] - mean) * (x[row, start + lane] - mean)
+                partial[lane] += (chunk[lane] - mean) * (chunk[lane] - mean)
         spread = np.float32(0.0)
         for lane in range(block):
             spread += partial[lane]
         for col in range(whole, cols):
-            spread += (x[row, col] - mean) * (x[row, col] - mean)
+            spread += (source[col] - mean) * (source[col] - mean)
         scale = np.float32(1.0) / math.sqrt(spread / np.float32(cols) + eps)
         for col in range(cols):
-            out[row, col] = (x[row, col] - mean) * scale * weight[col]
+            target[col] = (source[col] - mean) * scale * weight[col]
 
 
 def run(x, weight, bias, out, *, eps):
