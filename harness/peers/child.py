@@ -98,6 +98,9 @@ class Libraries:
                 absent[name] = str(why)
             except Exception as error:  # noqa: BLE001 - whatever a library raises, it is not to be had for this shape
                 absent[name] = " ".join(f"It fails on this shape: {type(error).__name__}: {error}".split())[:400]
+                self._ensure_alive(absent[name])
+            else:
+                self._ensure_alive(name)
         if shape.makers:
             shape.batch = self.place.batch(min(maker.us for maker in shape.makers))
             self._shapes[label] = shape
@@ -106,6 +109,18 @@ class Libraries:
         return {"sides": {maker.name: {"us": maker.us, "graph": self._captured(maker)} for maker in shape.makers},
                 "absent": absent, "batch": shape.batch, "contents_s": round(made - began, 2),
                 "libraries_s": round(time.monotonic() - made, 2)}
+
+    def _ensure_alive(self, words: str) -> None:
+        """A kernel that failed leaves a device of no more use: this process ends, and whoever started it knows what was
+        tried last."""
+        if self.place.device != "cuda":
+            return
+        try:
+            torch.cuda.synchronize()
+        except Exception as error:  # noqa: BLE001 - the context is lost, whatever it says
+            sys.stderr.write(f"The device's context is lost: {error}. {words}\n")
+            sys.stderr.flush()
+            os._exit(3)
 
     def _captured(self, maker: Maker) -> bool | None:
         return maker.graph if self.place.device == "cuda" else None
@@ -128,6 +143,8 @@ class Libraries:
             try:
                 return {"us": self._round(shape, pairs), "dropped": dropped}
             except SideFailed as failed:
+                self._told(failed.name)
+                self._ensure_alive(failed.text)
                 dropped[failed.name] = failed.text
                 shape.makers = [maker for maker in shape.makers if maker.name != failed.name]
                 shape.kept.pop(failed.name, None)

@@ -27,8 +27,8 @@ def rows_of(taken: Taken, spec: OperatorSpec, points: Iterable[ShapePoint], dtyp
     for point in points:
         label = point.label
         for name, digest in kernels.items():
-            if name in taken.ours[label]:
-                found.append(_row(taken, spec, point, dtype, Side.OURS, name, taken.ours[label][name], kernel=digest))
+            rounds = taken.ours[label].get(name, ())
+            found.append(_row(taken, spec, point, dtype, Side.OURS, name, rounds, kernel=digest))
         if control is not None:
             found.append(_row(taken, spec, point, dtype, Side.CONTROL, control, taken.peers[label].get(control, ()),
                               kernel=kernels.get(control)))
@@ -43,7 +43,8 @@ def _row(taken: Taken, spec: OperatorSpec, point: ShapePoint, dtype: str, side: 
          kernel: str | None = None, version: str | None = None, detail: str = "") -> Row:
     key = (point.label, name)
     if not rounds:
-        why = taken.absent.get(key, "it was not measured in this session.")
+        known = taken.failed.get(point.label) if side is Side.OURS else taken.absent.get(key)
+        why = known or "it was not measured in this session."
         return Row(spec.name, point.label, dtype, side, name, kernel, version, detail=detail, absent=why)
     values = [value for one in rounds for value in one]
     medians = [median(one) for one in rounds]

@@ -28,7 +28,8 @@ Told = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One session: rows, agreement of the clocks, best pairs, raw samples, seconds that the device was held."""
+    """One session: rows, agreement of the clocks, best pairs, raw samples, seconds that the device was held. ``failed``
+    says on which shapes our kernels could not be timed."""
 
     rows: tuple[Row, ...]
     clocks: tuple[ClockAgreement, ...]
@@ -37,6 +38,7 @@ class Measured:
     versions: dict[str, str]
     notes: tuple[str, ...]
     held_s: float
+    failed: tuple[str, ...] = ()
 
 
 def measure(spec: OperatorSpec, backend: Backend, workload: str, hardware: str, sources: Mapping[str, str], *,
@@ -71,7 +73,7 @@ def measure(spec: OperatorSpec, backend: Backend, workload: str, hardware: str, 
     rows = figures.rows_of(taken, spec, points, dtype, peers, kernels, control and control[0], found)
     clocks = figures.clocks_of(taken, spec, control[0], kernels[control[0]]) if control else ()
     return Measured(rows, clocks, figures.best_of(taken, rows), figures.raw(taken), found, tuple(taken.notes),
-                    taken.held_s)
+                    taken.held_s, tuple(f"{label}: {text}" for label, text in taken.failed.items()))
 
 
 def protocol(backend: Backend, rounds: int | None = None, pairs: int | None = None) -> Protocol:

@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from harness.backends.numba.stages import compile_request, smallest_case
-from harness.backends.triton.launcher.client import Device
+from harness.backends.triton.launcher.client import Device, DeviceFault
 from harness.domain.digest import digest_source
+from harness.domain.errors import InfrastructureError
 from harness.domain.goal import Goal
 from harness.domain.request import EvaluationRequest, OperatorRef, SourceRef
 from harness.domain.vocabulary import Backend, Purpose, Stage
@@ -67,13 +68,36 @@ class PlanClock:
         self.pieces = [(point.label,) for point in points]
 
     def round(self, piece: Sequence[str], pairs: int) -> Us:
-        """See ``Ours``; the device has to be held."""
+        """See ``Ours``; the device has to be held. A launcher that a fault ended is replaced, and the round taken
+        again, once.
+
+        Raises:
+            InfrastructureError: it fails again.
+        """
+        try:
+            return self._round(piece, pairs)
+        except DeviceFault:
+            self._end()
+        try:
+            return self._round(piece, pairs)
+        except DeviceFault as fault:
+            self._end()
+            raise InfrastructureError(f"The device failed twice, in fresh launchers: {fault.text} ({fault.code}).") \
+                from fault
+
+    def _round(self, piece: Sequence[str], pairs: int) -> Us:
         found: Us = {}
         for label in piece:
             log = self._session(label).logs[label]
             self._session(label).rounds(1, {label: pairs}, repeats=1, slopes=False)
             found[label] = {name: log.rounds[name][-1] for name in self._kernels}
         return found
+
+    def _end(self) -> None:
+        self._sessions.clear()
+        if self._device is not None:
+            self._device.close()
+            self._device = None
 
     def _session(self, label: str) -> device_session.Session:
         if self._device is None:
@@ -98,9 +122,7 @@ class PlanClock:
 
     def close(self) -> None:
         """See ``Ours``."""
-        if self._device is not None:
-            self._device.close()
-            self._device = None
+        self._end()
         for shape in self._shapes.values():
             shape.close()
         self._factors.close()

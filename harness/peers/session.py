@@ -47,7 +47,8 @@ class Ours(Protocol):
 @dataclass
 class Taken:
     """Everything a session showed. ``absent`` and ``checks`` are by (shape, side); ``facts`` is what the libraries'
-    process says of its device; ``held_s`` the seconds that the device was kept from others."""
+    process says of its device; ``failed`` why a shape has no times of our kernels; ``held_s`` the seconds that the
+    device was kept from others."""
 
     peers: Rounds = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     ours: Rounds = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
@@ -57,6 +58,7 @@ class Taken:
     floors: dict[str, float] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
     held_s: float = 0.0
 
     @property
@@ -95,13 +97,14 @@ class PeerSession:
         self._process: LibraryProcess | None = None
         self._lost: set[tuple[str, str]] = set()
         self._preparing = ""
+        self._failed: set[tuple[str, ...]] = set()
         self.taken = Taken()
 
     def run(self, rounds: int, pairs: int) -> Taken:
         """``rounds`` rounds of ``pairs`` samples of everything.
 
         Raises:
-            InfrastructureError: our own kernels cannot be timed, or the device is not free in time.
+            InfrastructureError: our own kernels cannot be made ready, or the device is not free in time.
         """
         self._name_absent()
         with exclusive.device(self._asked.hardware, LOCK_S, lambda: self._told("waiting for another measurement")):
@@ -199,15 +202,26 @@ class PeerSession:
         if self._ours is not None:
             ours = self._ours
 
-            def own() -> None:
-                for label, sides in ours.round(piece, pairs).items():
-                    for name, values in sides.items():
-                        self.taken.ours[label][name].append(values)
-
-            turns.append(own)
+            turns.append(lambda: self._own(ours, piece, pairs))
         self._random.shuffle(turns)
         for turn in turns:
             turn()
+
+    def _own(self, ours: Ours, piece: Sequence[str], pairs: int) -> None:
+        """A round of our kernels; shapes on which they fail are left out from then on, and named."""
+        if tuple(piece) in self._failed:
+            return
+        try:
+            found = ours.round(piece, pairs)
+        except HarnessError as error:
+            self._failed.add(tuple(piece))
+            for label in piece:
+                self.taken.ours.pop(label, None)
+                self.taken.failed[label] = error.text
+            return
+        for label, sides in found.items():
+            for name, values in sides.items():
+                self.taken.ours[label][name].append(values)
 
     def _libraries(self, label: str, pairs: int) -> None:
         if (label, "") in self._lost or self._process is None:
@@ -215,7 +229,7 @@ class PeerSession:
         try:
             answer = self._process.ask({"op": "round", "shape": label, "pairs": pairs}, timeout_s=ROUND_S)
         except LibraryDied as died:
-            self._forget(LibraryDied(None, died.text), label)
+            self._forget(died, label)
             self._prepare()
             return
         except InfrastructureError as error:

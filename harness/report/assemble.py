@@ -69,6 +69,9 @@ def _operator(folder: Folder, settings: Settings, name: str) -> tuple[ReportOper
             kernels.setdefault(kernel.name, kernel)
     sessions = {phase: folder.read(f"{where}/{phase}.json") for phase in ("peers", "final") if phase in settings.phases}
     seconds += sum(float(one["held_s"]) for one in sessions.values() if one)
+    for phase, one in sessions.items():
+        failed = (one or {}).get("failed", ())
+        missing += [f"{name}, {phase}: our kernels were not timed on {sentence}" for sentence in failed]
     chosen = sessions.get("final") or sessions.get("peers")
     if chosen is None and sessions:
         missing.append(f"{name}: libraries were not measured.")

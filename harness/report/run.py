@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from harness.domain.peers import ClockAgreement, Peers, Row
 from harness.domain.report import Report
 from harness.domain.verdict import Environment
 from harness.domain.vocabulary import Backend
+from harness.domain.words import one_line
 from harness.hardware.detect import environment
 from harness.operators import registry
 from harness.peers import store
@@ -66,7 +68,7 @@ class ReportRun:
         self._since = self.clock()
         try:
             for piece in pieces(self.settings):
-                if self.folder.read(piece.name) is not None:
+                if self._done(piece):
                     continue
                 left = self._left_s()
                 if left < LEAST_S:
@@ -77,6 +79,11 @@ class ReportRun:
         finally:
             self._note_run()
 
+    def _done(self, piece: Piece) -> bool:
+        """Whether it was run, and our kernels could be timed in it."""
+        document = self.folder.read(piece.name)
+        return document is not None and not document.get("failed")
+
     def _one(self, piece: Piece, left: float) -> None:
         try:
             if piece.agent:
@@ -85,7 +92,15 @@ class ReportRun:
             else:
                 self._session(piece)
         except HarnessError as error:
-            self._cut.append(f"{piece.operator}, {piece.agent or piece.phase}: {error.text}")
+            self._lost(piece, error.text)
+        except Exception as error:  # noqa: BLE001 - one piece never takes the others' figures away
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            self._lost(piece, f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})")
+
+    def _lost(self, piece: Piece, text: str) -> None:
+        sentence = one_line(f"{piece.operator}, {piece.agent or piece.phase}: {text} --resume tries it again.")
+        self._cut.append(sentence)
+        self.told(sentence)
 
     def _session(self, piece: Piece) -> None:
         settings, spec = self.settings, registry.get(piece.operator)

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.backends.triton.launcher.client import DeviceFault
+from harness.backends.triton.launcher.requests import RoundRequest, RoundResult
+from harness.domain.errors import InfrastructureError
 from harness.domain.vocabulary import Backend
 from harness.evaluation.timing.device.session import Kernel
 from harness.operators import registry
@@ -36,6 +39,37 @@ def test_launch_plans_are_timed_shape_by_shape_by_the_device_clock(monkeypatch: 
         assert sum(found["8x160"]["baseline"]) > 1.8 * sum(found["8x160"]["playbook"])
         moved = 2 * 8 * 160 * 2
         assert clock.floor_s("8x160") == pytest.approx(moved / 4.4e12, rel=1e-6)
+    finally:
+        clock.close()
+
+
+class Failing(ModelDevice):
+    """Ends with a fault in its rounds, from the second on."""
+
+    def round(self, request: RoundRequest, *, timeout_s: float = 30.0) -> RoundResult:
+        if self.requests:
+            raise DeviceFault("launch_failed", "CUDA_ERROR_LAUNCH_FAILED")
+        return super().round(request, timeout_s=timeout_s)
+
+
+@pytest.mark.parametrize(("faults", "survives"), [(1, True), (9, False)])
+def test_a_lost_launcher_is_replaced_once(monkeypatch: pytest.MonkeyPatch, faults: int, survives: bool) -> None:
+    made: list[ModelDevice] = []
+
+    def start() -> ModelDevice:
+        made.append((Failing if len(made) < faults else ModelDevice)(SPEC, Model({"plain": 50.0})))
+        return made[-1]
+
+    monkeypatch.setattr(ours, "opponent", lambda run, name, text, points: Kernel(
+        {point.label: (plan(text), ()) for point in points}))
+    clock = ours.PlanClock(SPEC, "llm", POINTS, {"baseline": "plain"}, "nvidia-h200", start)
+    try:
+        if survives:
+            assert len(clock.round(("64x96",), 4)["64x96"]["baseline"]) == 4
+        else:
+            with pytest.raises(InfrastructureError, match="failed twice"):
+                clock.round(("64x96",), 4)
+        assert len(made) == 2
     finally:
         clock.close()
 

@@ -148,6 +148,7 @@ def test_a_process_lost_in_a_round_costs_that_shape_its_libraries_and_ours_go_on
     lost = {LABELS[0]}
     found = rows(session(lambda: Process(log, us=US, dies_in_round=lost), log).run(3, 2))
     assert "did not answer" in found[LABELS[0], "torch eager", Side.PEER].absent
+    assert found[LABELS[0], "torch.compile", Side.PEER].median_us is None
     assert found[LABELS[0], "playbook", Side.OURS].n == 6
     assert found[LABELS[2], "torch eager", Side.PEER].n == 6
 
@@ -157,6 +158,25 @@ def test_a_library_that_fails_in_a_round_is_absent_with_its_words() -> None:
     found = rows(session(lambda: Process(log, us=US, drops={"torch.compile": "It fails: no memory"}), log).run(2, 2))
     assert found[LABELS[0], "torch.compile", Side.PEER].absent == "It fails: no memory"
     assert found[LABELS[0], "torch eager", Side.PEER].n == 4
+
+
+def test_a_fault_of_our_kernels_costs_that_shape_alone_and_is_named() -> None:
+    log: list[str] = []
+
+    class Failing(Ours):
+        def round(self, piece: Sequence[str], pairs: int) -> dict[str, dict[str, tuple[float, ...]]]:
+            if piece[0] == LABELS[1] and self.log.count(f"ours {LABELS[1]}"):
+                raise InfrastructureError("The device failed twice, in fresh launchers.")
+            return super().round(piece, pairs)
+
+    one = PeerSession(asked(), lambda: Failing(log, [(label,) for label in LABELS]),
+                      start=lambda request, told: Process(log, us=US))  # type: ignore[arg-type,return-value]
+    taken = one.run(3, 2)
+    found = rows(taken)
+    assert "failed twice" in found[LABELS[1], "playbook", Side.OURS].absent
+    assert found[LABELS[0], "playbook", Side.OURS].n == 6 == found[LABELS[1], "torch eager", Side.PEER].n
+    assert set(taken.failed) == {LABELS[1]}
+    assert {clock.shape for clock in figures.clocks_of(taken, SPEC, "baseline", KERNEL)} == {LABELS[0], LABELS[2]}
 
 
 def test_without_torch_there_every_library_is_absent_and_ours_are_measured() -> None:

@@ -24,17 +24,19 @@ US = {"baseline": 90.0, "playbook": 45.0, "autotune": 60.0}
 
 
 class Sessions:
-    """Answers as ``peers.measure.measure`` does and remembers what it was asked. ``fail`` names operators."""
+    """Answers as ``peers.measure.measure`` does and remembers what it was asked. ``fail`` names operators that end in
+    ``fault``, ``failed`` says where our kernels could not be timed."""
 
-    def __init__(self, *, fail: tuple[str, ...] = ()) -> None:
+    def __init__(self, *, fail: tuple[str, ...] = (), fault: Exception | None = None, failed: str = "") -> None:
         self.asked: list[tuple[str, tuple[str, ...]]] = []
-        self.fail = fail
+        self.fail, self.fault = fail, fault or InfrastructureError("The device was lost.")
+        self.failed = (failed,) if failed else ()
 
     def __call__(self, spec: OperatorSpec, backend: Backend, workload: str, hardware: str, sources: Mapping[str, str],
                  **_: Any) -> Measured:
         self.asked.append((spec.name, tuple(sources)))
         if spec.name in self.fail:
-            raise InfrastructureError("The device was lost.")
+            raise self.fault
         rows, best, clocks = [], [], []
         for point in spec.workloads[workload].shapes[backend]:
             for name, source in sources.items():
@@ -47,7 +49,7 @@ class Sessions:
             clocks.append(ClockAgreement(spec.name, point.label, digest_source(sources["baseline"]), 91.0, 90.0,
                                          _ratio(91 / 90)))
         return Measured(tuple(rows), tuple(clocks), tuple(best), {"peers": {}, "ours": {}}, {"torch": "2.13.0"}, (),
-                        4.5)
+                        4.5, self.failed)
 
 
 def _ratio(value: float) -> Ratio:

@@ -112,6 +112,28 @@ def test_a_piece_that_fails_is_named_and_the_others_are_run(tmp_path: Path) -> N
     assert len(report.operators[0].campaigns) == 2
 
 
+def test_any_fault_of_one_piece_is_its_gap_and_is_tried_again(tmp_path: Path) -> None:
+    sessions = Sessions(fail=("rms_norm",), fault=RuntimeError("CUDA_ERROR_LAUNCH_FAILED"))
+    run = report_run(tmp_path / "report", sessions)
+    run.run()
+    assert any("CUDA_ERROR_LAUNCH_FAILED" in sentence and "rms_norm" in sentence for sentence in run.report().missing)
+    later = report_run(tmp_path / "report", Sessions())
+    later.run()
+    assert later.report().complete and later.report().operators[0].rows
+
+
+def test_a_session_in_which_our_kernels_failed_is_named_and_tried_again(tmp_path: Path) -> None:
+    run = report_run(tmp_path / "report", Sessions(failed="8192x8192: the device failed twice"),
+                     operators=("softmax",), phases=("peers",))
+    run.run()
+    report = run.report()
+    assert report.operators[0].rows and not report.complete
+    assert "our kernels were not timed on 8192x8192" in report.missing[0]
+    sessions = Sessions()
+    report_run(tmp_path / "report", sessions, operators=("softmax",), phases=("peers",)).run()
+    assert len(sessions.asked) == 1
+
+
 def test_sessions_feed_the_rules_that_later_verdicts_are_held_against(tmp_path: Path) -> None:
     whole(tmp_path)
     settings_here = settings()
