@@ -9,7 +9,10 @@ from harness.domain.errors import UsageError
 from harness.operators.base import OperatorSpec
 from harness.operators.completeness import IncompleteOperator, missing_parts
 
-NAMES = ("rms_norm", "softmax", "decode_attention", "add_rms_norm", "layer_norm", "swiglu", "rope", "matmul_bias_gelu")
+NAMES = (
+    "rms_norm", "softmax", "decode_attention", "add_rms_norm", "layer_norm", "swiglu",
+    "rope", "cross_entropy", "matmul_bias_gelu", "topk",
+)
 """Shipped operators, in the order in which pages list them."""
 
 

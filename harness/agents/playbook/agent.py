@@ -28,6 +28,10 @@ BOOKS: dict[tuple[str, Backend], str] = {
     ("rope", Backend.NUMBA): "harness.agents.playbook.rope_numba",
     ("swiglu", Backend.TRITON): "harness.agents.playbook.swiglu_triton",
     ("rope", Backend.TRITON): "harness.agents.playbook.rope_triton",
+    ("cross_entropy", Backend.NUMBA): "harness.agents.playbook.cross_entropy_numba",
+    ("topk", Backend.NUMBA): "harness.agents.playbook.topk_numba",
+    ("cross_entropy", Backend.TRITON): "harness.agents.playbook.cross_entropy_triton",
+    ("topk", Backend.TRITON): "harness.agents.playbook.topk_triton",
 }
 LEAST, MOST = 3, 5
 TURNS_PER_STRATEGY = 2

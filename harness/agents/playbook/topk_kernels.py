@@ -1,0 +1,205 @@
+"""Kernel texts of the topk strategies on Triton: parts of the shipped kernel, and the threshold by groups."""
+
+from __future__ import annotations
+
+START = """\
+    low = tl.full([], -0x8000 if BITS == 16 else -0x7FFFFFFF, tl.int64)
+    high = tl.full([], 0x7FFF if BITS == 16 else 0x7FFFFFFF, tl.int64)
+"""
+BOUNDED = """\
+    LOWEST: tl.constexpr = -0x8000 if BITS == 16 else -0x7FFFFFFF - 1
+    peaks = tl.full([BLOCK], LOWEST, tl.int32)
+    for start in range(0, cols, BLOCK):
+        offsets = start + lanes
+        keys = _keys(tl.load(source + offsets, mask=offsets < cols, other=0.0), BITS)
+        peaks = tl.maximum(peaks, tl.where(offsets < cols, keys, LOWEST))
+    # The k-th largest of the lanes' maxima bounds the k-th largest value from below.
+    low = tl.full([], LOWEST, tl.int64)
+    top = tl.max(peaks, 0).to(tl.int64)
+    high = top
+    while low < high:
+        middle = (low + high + 1) >> 1
+        enough = tl.sum((peaks >= middle).to(tl.int32), 0) >= k
+        low = tl.where(enough, middle, low)
+        high = tl.where(enough, high, middle - 1)
+    high = top
+"""
+SEARCH = """\
+    while low < high:
+        middle = (low + high + 1) >> 1
+        reached = tl.zeros([BLOCK], tl.int32)
+        for start in range(0, cols, BLOCK):
+            offsets = start + lanes
+            keys = _keys(tl.load(source + offsets, mask=offsets < cols, other=0.0), BITS)
+            reached += ((keys >= middle) & (offsets < cols)).to(tl.int32)
+        count = tl.sum(reached, 0)
+        low = tl.where(count >= k, middle, low)
+        high = tl.where(count > k, high, tl.where(count == k, middle, middle - 1))
+"""
+IN_REGISTERS = """\
+    inside = lanes < cols
+    held = _keys(tl.load(source + lanes, mask=inside, other=0.0), BITS)
+"""
+HIGHEST = """\
+@triton.jit
+def _highest(left, right):
+    return tl.maximum(left, right, propagate_nan=tl.PropagateNan.ALL)
+"""
+GROUPS = """\
+@triton.jit
+def _topk(
+    x, values, indices, found, begin, x_stride, cols, k, BITS: tl.constexpr, STEPS: tl.constexpr, WIDTH: tl.constexpr,
+    PASSES: tl.constexpr, GROUPS: tl.constexpr, KEPT: tl.constexpr, SLOW: tl.constexpr
+):
+    row = tl.program_id(0).to(tl.int64)
+    source = x + row * x_stride
+    kept = found + row * KEPT
+    starts = begin + row * KEPT
+    dtype: tl.constexpr = x.dtype.element_ty
+    LOWEST: tl.constexpr = -0x8000 if BITS == 16 else -0x7FFFFFFF - 1
+    TEAM: tl.constexpr = WIDTH // 8
+    # The largest value of every group of 8 x STEPS, whole row, one read.
+    steps = tl.arange(0, STEPS)[:, None] * WIDTH
+    lanes = tl.arange(0, WIDTH)[None, :]
+    passes = tl.arange(0, PASSES)
+    peaks = tl.full([TEAM, PASSES], float("-inf"), tl.float32)
+    number = 0
+    for start in range(0, cols, STEPS * WIDTH):
+        offsets = start + steps + lanes
+        read = tl.load(source + offsets, mask=offsets < cols, other=float("-inf")).to(tl.float32)
+        per_lane = tl.reduce(read, 0, _highest)
+        per_group = tl.reduce(tl.reshape(per_lane, [TEAM, 8]), 1, _highest)
+        peaks = tl.where(passes[None, :] == number, per_group[:, None], peaks)
+        number += 1
+    groups = tl.arange(0, TEAM)[:, None]
+    first = passes[None, :] * (STEPS * WIDTH) + groups * 8
+    keys = _keys(peaks.to(dtype), BITS)
+    known = first < cols
+    least = tl.min(tl.min(tl.where(known, keys, 0x7FFFFFFF), 1), 0)
+    keys = tl.where(known, keys, LOWEST)
+    # The k-th largest of them bounds the k-th largest value from below.
+    highest = tl.max(tl.max(keys, 1), 0)
+    low = tl.where(tl.sum(tl.sum(known.to(tl.int32), 1), 0) >= k, least, LOWEST)
+    high = tl.where(low == LOWEST, low, highest)
+    while low < high:
+        middle = (low & high) + ((low ^ high) >> 1) + ((low ^ high) & 1)
+        enough = tl.sum(tl.sum((keys >= middle).to(tl.int32), 1), 0) >= k
+        low = tl.where(enough, middle, low)
+        high = tl.where(enough, high, middle - 1)
+    hit = (keys >= low) & (first < cols)
+    each = tl.sum(hit.to(tl.int32), 1)
+    groups_hit = tl.sum(each, 0)
+    count = cols
+    if groups_hit <= KEPT:
+        place = (tl.cumsum(each, 0) - each)[:, None] + tl.cumsum(hit.to(tl.int32), 1) - 1
+        tl.store(starts + place, first + tl.zeros([TEAM, PASSES], tl.int32), mask=hit)
+        tl.debug_barrier()
+        inner = tl.arange(0, 8 * STEPS)[None, :]
+        columns_in = (inner // 8) * WIDTH + inner % 8
+        count = 0
+        for chunk in range(0, groups_hit, GROUPS):
+            chosen = chunk + tl.arange(0, GROUPS)
+            base = tl.load(starts + chosen, mask=chosen < groups_hit, other=0)
+            where = tl.multiple_of(base, 8)[:, None] + columns_in
+            wanted = (chosen[:, None] < groups_hit) & (where < cols)
+            near = _keys(tl.load(source + where, mask=wanted, other=0.0), BITS)
+            take = wanted & (near >= low)
+            each_group = tl.sum(take.to(tl.int32), 1)
+            slot = count + (tl.cumsum(each_group, 0) - each_group)[:, None] + tl.cumsum(take.to(tl.int32), 1) - 1
+            packed = (near.to(tl.int64) << 32) | (0x7FFFFFFF - where)
+            tl.store(kept + slot, packed, mask=take & (slot < KEPT))
+            count += tl.sum(each_group, 0)
+    if count > KEPT:
+        # Too many ties: bisect over the whole row, then take what is above and the first of what is equal.
+        columns = tl.arange(0, SLOW)
+        bound = low.to(tl.int64)
+        most = highest.to(tl.int64)
+        while bound < most:
+            middle = (bound + most + 1) >> 1
+            above = 0
+            for start in range(0, cols, SLOW):
+                offsets = start + columns
+                every = _keys(tl.load(source + offsets, mask=offsets < cols, other=0.0), BITS)
+                above += tl.sum(((offsets < cols) & (every >= middle)).to(tl.int32), 0)
+            bound = tl.where(above >= k, middle, bound)
+            most = tl.where(above >= k, most, middle - 1)
+        larger = 0
+        for start in range(0, cols, SLOW):
+            offsets = start + columns
+            every = _keys(tl.load(source + offsets, mask=offsets < cols, other=0.0), BITS)
+            larger += tl.sum(((offsets < cols) & (every > bound)).to(tl.int32), 0)
+        equal_left = k - larger
+        count = 0
+        for start in range(0, cols, SLOW):
+            offsets = start + columns
+            every = _keys(tl.load(source + offsets, mask=offsets < cols, other=0.0), BITS)
+            equal = ((offsets < cols) & (every == bound)).to(tl.int32)
+            taken = ((offsets < cols) & (every > bound)) | ((equal > 0) & (tl.cumsum(equal, 0) <= equal_left))
+            slot = count + tl.cumsum(taken.to(tl.int32), 0) - 1
+            packed = (every.to(tl.int64) << 32) | (0x7FFFFFFF - offsets)
+            tl.store(kept + slot, packed, mask=taken)
+            count += tl.sum(taken.to(tl.int32), 0)
+            equal_left -= tl.sum(equal, 0)
+    tl.debug_barrier()
+    # Every candidate's rank is the number of larger ones: no two are equal.
+    order = tl.arange(0, KEPT)
+    LAST: tl.constexpr = -0x7FFFFFFFFFFFFFFF
+    mine = tl.load(kept + order, mask=order < count, other=LAST)
+    rank = tl.zeros([KEPT], tl.int32)
+    for start in range(0, count, 32):
+        other = start + tl.arange(0, 32)
+        theirs = tl.load(kept + other, mask=other < count, other=LAST)
+        rank += tl.sum((theirs[:, None] > mine[None, :]).to(tl.int32), 0)
+    chosen_value = _values((mine >> 32).to(tl.int32), BITS, dtype)
+    chosen_index = 0x7FFFFFFF - (mine & 0x7FFFFFFF)
+    out = (rank < k) & (order < count)
+    tl.store(values + row * k + rank, chosen_value, mask=out)
+    tl.store(indices + row * k + rank, chosen_index, mask=out)
+"""
+GROUPS_RUN = """\
+def run(x, values, indices, *, k):
+    rows, cols = x.shape
+    steps, gathered, warps = PARAMS["STEPS"], PARAMS["GROUPS"], PARAMS["num_warps"]
+    bucket = "short" if cols <= 8192 else "medium" if cols <= 65536 else "long"
+    if isinstance(steps, dict):
+        steps = steps[bucket]
+    if isinstance(gathered, dict):
+        gathered = gathered[bucket]
+    if isinstance(warps, dict):
+        warps = warps[bucket]
+    width = 256 * warps
+    kept = max(128, 2 * triton.next_power_of_2(k))
+    found = torch.empty((rows, kept), dtype=torch.int64, device=x.device)
+    begin = torch.empty((rows, kept), dtype=torch.int32, device=x.device)
+    _topk[(rows,)](
+        x, values, indices, found, begin, x.stride(0), cols, k, BITS=8 * x.element_size(), STEPS=steps, WIDTH=width,
+        PASSES=triton.next_power_of_2(triton.cdiv(cols, steps * width)), GROUPS=gathered, KEPT=kept,
+        SLOW=min(1024, width), num_warps=warps
+    )
+"""
+BISECTION = """\
+    while low < high:
+        middle = (low & high) + ((low ^ high) >> 1) + ((low ^ high) & 1)
+        enough = tl.sum(tl.sum((keys >= middle).to(tl.int32), 1), 0) >= k
+        low = tl.where(enough, middle, low)
+        high = tl.where(enough, high, middle - 1)
+"""
+FOUR_PARTS = """\
+    while low < high:
+        gap = high.to(tl.int64) - low
+        one = (low + (gap + 3) // 4).to(tl.int32)
+        two = (low + (gap + 1) // 2).to(tl.int32)
+        three = (low + (3 * gap + 3) // 4).to(tl.int32)
+        reached = (keys >= one).to(tl.int64) + ((keys >= two).to(tl.int64) << 20) + ((keys >= three).to(tl.int64) << 40)
+        counts = tl.sum(tl.sum(reached, 1), 0)
+        first_enough = (counts & 0xFFFFF) >= k
+        second_enough = ((counts >> 20) & 0xFFFFF) >= k
+        third_enough = (counts >> 40) >= k
+        beyond = tl.where(second_enough, three - 1, tl.where(first_enough, two - 1, one - 1))
+        high = tl.where(third_enough, high, beyond)
+        low = tl.where(third_enough, three, tl.where(second_enough, two, tl.where(first_enough, one, low)))
+"""
+FEW_ROWS = """\
+    if rows <= 256:
+        warps = min(16, 2 * warps)
+"""
