@@ -181,15 +181,16 @@ def _campaign(operator: Document, campaign: Document, key: str) -> None:
 
 
 def _reached(report: Document) -> None:
+    """What is called reached or not follows from the figures; a part of a run may leave it open."""
     for figure in report["figures"]:
         measured, reach = figure["measured"], figure["reach"]
         held = None if measured is None else measured <= reach if figure["kind"] == "at most us" else measured >= reach
-        if figure["reached"] != held:
+        if figure["reached"] not in (None, held):
             raise _differs(f"{figure['operator']} {figure['shape']}: {measured} against {figure['kind']} {reach} is "
                            f"called reached: {figure['reached']}.", "figures")
     for mean in report["means"]:
         held = None if mean["ratio"] is None or mean["reach"] is None else mean["ratio"] >= mean["reach"]
-        if mean["reached"] != held:
+        if mean["reached"] not in (None, held):
             raise _differs(f"'{mean['name']}' is called reached: {mean['reached']}.", "means")
 
 

@@ -152,3 +152,25 @@ def test_operators_are_listed_in_the_order_of_the_harness(world: World, sign_in:
     text = sign_in(world.vic).get("/operators/").content.decode()
     places = [text.index(f'href="/operators/{name}/"') for name in api.operator_names()]
     assert places == sorted(places)
+
+
+def test_a_run_that_was_cut_off_is_shown_with_its_gaps(world: World, sign_in: SignIn) -> None:
+    """Operators without rows, kernels without verdicts, figures that nobody measured."""
+    document = report("softmax", "rms_norm")
+    whole, empty = document["operators"]
+    for kernel in whole["kernels"]:
+        kernel |= {"verdict": None, "samples": None}
+    whole["best"] = []
+    empty |= {"rows": [], "kernels": [], "sources": {}, "campaigns": [], "best": []}
+    document |= {"complete": False, "missing": ["rms_norm: nothing was measured."], "roofs": None, "finished": None}
+    document["figures"][0] |= {"measured": None, "reached": None}
+    document["means"][0] |= {"reached": None}
+    row, _ = report_import(data=as_file(document), file="part.json", by=None)
+    client = sign_in(world.vic)
+    pages = {name: client.get(f"/leaderboards/{name}/imported/{row.pk}/").content.decode()
+             for name in ("softmax", "rms_norm")}
+    assert "Nothing measured" in pages["rms_norm"] and "rms_norm: nothing was measured." in pages["rms_norm"]
+    assert "The run is not complete." in pages["softmax"]
+    text = client.get(f"/leaderboards/imported/{row.pk}/").content.decode()
+    assert "not complete" in text and "not measured" in text
+    assert client.get("/leaderboards/").status_code == 200 and client.get("/operators/").status_code == 200
