@@ -89,9 +89,9 @@ def largest_error(values: torch.Tensor, reference: torch.Tensor) -> float | None
     whose distance says nothing."""
     if not values.is_floating_point():
         return None
-    error = (values.double() - reference).abs()
-    error = error[torch.isfinite(error)]
-    return float(error.max()) if error.numel() else None
+    error = (values.double() - reference).abs().nan_to_num(-1.0, -1.0)
+    largest = float(error.max()) if error.numel() else -1.0
+    return largest if largest >= 0.0 else None
 
 
 def library_errors(

@@ -48,9 +48,10 @@ def test_the_part_that_decides_is_named() -> None:
 def test_a_bound_belongs_to_the_worst_element(spec, dtype: str, seed: int, change: float) -> None:
     dims = {**spec.cases[0].dims, spec.outputs[0].dims[-1]: 16}
     inputs = make_inputs(spec, dims, "normal", all_attributes(spec, {}), dtype, seed)
-    answer = expect(spec, dims, inputs, all_attributes(spec, {}), dtype)["out"]
-    got = load_implementation(spec).honest(inputs, all_attributes(spec, {}))["out"] * change
-    result = compare("out", spec.outputs[0].dims, got, torch.zeros(got.shape, dtype=torch.bool), answer)
+    name = spec.outputs[0].name
+    answer = expect(spec, dims, inputs, all_attributes(spec, {}), dtype)[name]
+    got = load_implementation(spec).honest(inputs, all_attributes(spec, {}))[name] * change
+    result = compare(name, spec.outputs[0].dims, got, torch.zeros(got.shape, dtype=torch.bool), answer)
     bound = result.bound
     assert bound is not None and result.worst_ratio is not None
     assert bound.absolute == pytest.approx(float(answer.bound.expand_as(answer.values)[bound.index]))
@@ -61,6 +62,6 @@ def test_a_bound_belongs_to_the_worst_element(spec, dtype: str, seed: int, chang
         assert result.finding.index == bound.index
         assert result.finding.bound == pytest.approx(bound.absolute)
     part = answer.rows(bound.index[0], bound.index[0] + 1)
-    inside = compare("out", spec.outputs[0].dims, got[bound.index[0] :][:1], torch.zeros_like(got[:1]).bool(), part)
+    inside = compare(name, spec.outputs[0].dims, got[bound.index[0] :][:1], torch.zeros_like(got[:1]).bool(), part)
     assert inside.bound is not None
     assert to_document(inside.bound) == to_document(bound) | {"index": [0, *bound.index[1:]]}

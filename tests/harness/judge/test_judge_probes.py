@@ -135,10 +135,11 @@ def test_the_next_prime(number: int) -> None:
 @pytest.mark.parametrize("spec", OPERATORS)
 @pytest.mark.parametrize("backend", list(Backend))
 def test_shapes_beside_the_measured_ones_stay_small(spec: OperatorSpec, backend: Backend) -> None:
+    free = {dim: span for dim, span in spec.domain.items() if span.low < span.high}
     for point in spec.workloads["llm"].shapes[backend]:
         shapes = near(spec, point.dims, 2)
-        assert len(shapes) == 3 * len(spec.domain)
-        for dim, span in spec.domain.items():
+        assert len(shapes) == 3 * len(free)
+        for dim, span in free.items():
             near_by = {dims[dim] // (dims[span.times] if span.times else 1) for dims in shapes}
             own = point.dims[dim] // (point.dims[span.times] if span.times else 1)
             assert {own + 1, max(1, own - 1)} <= near_by
@@ -237,11 +238,12 @@ def test_a_spike_that_nobody_answers_is_outside_the_bound(spec: OperatorSpec, dt
     rows = spec.outputs[0].dims[0]
     dims, attributes = {**case.dims, rows: 12}, all_attributes(spec, case.attributes)
     base = make_inputs(spec, dims, "normal", attributes, dtype, seed)
-    stale = load_implementation(spec).honest(base, attributes)["out"].double()
+    stale = load_implementation(spec).honest(base, attributes)
     for argument in spec.inputs:
         inputs, still = spiked(spec, argument, base, generator(seed))
-        right = expect(spec, dims, inputs, attributes, dtype)["out"]
-        fooled = ((stale - right.values).abs() > right.bound).flatten(1).any(1)
+        fooled = torch.zeros(12, dtype=torch.bool)
+        for name, right in expect(spec, dims, inputs, attributes, dtype).items():
+            fooled |= ((stale[name].double() - right.values).abs() > right.bound).flatten(1).any(1)
         if argument.dims[0] == rows:
             moved = [row for row in range(12) if not torch.equal(*(_bytes(each[argument.name][row])
                                                                    for each in (base, inputs)))]
