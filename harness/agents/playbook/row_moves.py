@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from harness.agents.playbook import edit
-from harness.agents.playbook.arithmetic import fill, measured_us, over_shapes
+from harness.agents.playbook.arithmetic import call_us, fill, over_shapes
 from harness.agents.playbook.move import Basis, Move
 from harness.agents.protocol import AgentContext
 from harness.domain.vocabulary import Direction, Tier
@@ -37,10 +37,8 @@ def one_wait_less(context: AgentContext) -> float:
     """The gain where a block waits for memory once instead of twice: as much as the wait is of a call in which every
     multiprocessor has a block or less, nothing where others run meanwhile."""
     def speedup(dims: Dims) -> float:
-        us = measured_us(context, dims)
-        if us is None or fill(dims["rows"], context) == 1.0 or us <= 2 * MISS_US:
-            return 1.0
-        return us / (us - MISS_US)
+        us = call_us(context, dims)
+        return us / (us - MISS_US) if fill(dims["rows"], context) < 1.0 and us > 2 * MISS_US else 1.0
 
     return over_shapes(context, speedup)
 

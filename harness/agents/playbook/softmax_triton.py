@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.agents.playbook import edit
 from harness.agents.playbook import softmax_kernels as kernels
-from harness.agents.playbook.arithmetic import fill, from_traffic, measured_us, over_shapes
+from harness.agents.playbook.arithmetic import LAUNCH_US, call_us, fill, from_traffic, over_shapes
 from harness.agents.playbook.move import Move
 from harness.agents.playbook.row_moves import less_traffic, table, wide_rows
 from harness.agents.playbook.row_runs import Path, run_text
@@ -18,8 +18,6 @@ from harness.domain.vocabulary import Direction, Tier
 from harness.operators.base import Dims
 
 NAME = kernels.NAME
-LAUNCH_US = 2.5
-"""What a further launch in a graph costs (measured on an H200)."""
 SPLIT_PARTS = 32
 
 
@@ -73,11 +71,8 @@ def _filled(context: AgentContext) -> float:
     """The gain of spreading few long rows over the device: the time is divided by the share of it that had work, one
     more read of x (from the cache) and one more launch are paid for."""
     def speedup(dims: Dims) -> float:
-        us = measured_us(context, dims)
-        busy = fill(dims["rows"], context)
-        if us is None or busy == 1.0 or dims["cols"] <= 16384:
-            return 1.0
-        return max(1.0, us / (us * busy + LAUNCH_US))
+        us, busy = call_us(context, dims), fill(dims["rows"], context)
+        return max(1.0, us / (us * busy + LAUNCH_US)) if busy < 1.0 and dims["cols"] > 16384 else 1.0
 
     return over_shapes(context, speedup)
 

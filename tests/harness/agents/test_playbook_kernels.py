@@ -14,7 +14,8 @@ from tests.harness.campaign.fake_evaluator import FakeEvaluator
 from tests.harness.judge.evaluations import judged, make_run
 
 # What marks the kernels that were measured faster, and by how much the fake clock rewards each mark.
-WINNERS = {"reassoc": 0.5, "value = _exp": 0.7, "shifted": 0.7, "fours": 0.9, "member": 0.4, "kept": 0.6, "splits": 0.7}
+WINNERS = {"reassoc": 0.5, "value = _exp": 0.7, "shifted": 0.7, "fours": 0.9, "member": 0.4, "kept": 0.6, "splits": 0.7,
+           "_row[": 0.9}
 LOSERS = ("prange", "ahead = x", "second = x", "half = cols", "part = np", "scales[", "top = source[0]",
           "fastmath=True")
 
@@ -42,7 +43,8 @@ def _end_of_ladder(operator: str, backend: Backend, grant: Tier) -> tuple[str, i
         ("softmax", Backend.NUMBA, Tier.MEDIUM, "shifted"),
         ("decode_attention", Backend.NUMBA, Tier.MEDIUM, "fours"),
         ("decode_attention", Backend.NUMBA, Tier.HEAVY, "member"),
-        ("softmax", Backend.TRITON, Tier.MEDIUM, "kept"),
+        ("rms_norm", Backend.TRITON, Tier.HEAVY, "_rms_norm_row["),
+        ("softmax", Backend.TRITON, Tier.HEAVY, "_combine_softmax["),
         ("decode_attention", Backend.TRITON, Tier.HEAVY, "splits"),
     ],
 )
