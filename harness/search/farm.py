@@ -29,8 +29,9 @@ from harness.search.configs import Built, Config, Space
 BATCH = 12
 """Points of a job: a compile process takes about a second to start, and what it holds is lost if it dies."""
 JOB_S = 300.0
-RECORD_S = 25.0
-"""Seconds that importing or recording one configuration may take: what compiles for longer is not worth its time."""
+RECORD_S, LEAST_RECORD_S, PATIENCE = 25.0, 5.0, 20.0
+"""Seconds that recording one configuration may take at most, and at most so many times what the quickest one took (but
+that many seconds at least): a kernel that compiles for so long spills or is unrolled out of all proportion."""
 SPARED = 2
 """Cores left to the launcher and to the search itself, where there are more than four."""
 
@@ -56,6 +57,7 @@ class Farm:
         self._jobs, self._batch = jobs or workers(), max(1, batch)
         self._attributes = {attribute.name: attribute.default for attribute in space.spec.attributes}
         self._compilers = threading.local()
+        self._quickest_s = RECORD_S
         self.compiler = ""
         self.busy_s = 0.0
         """Seconds that jobs took, all of them together."""
@@ -127,7 +129,8 @@ class Farm:
             for point, buckets in batch:
                 shapes = [shape for bucket in buckets for shape in space.buckets[bucket]]
                 if worker is None:
-                    worker = self._opener.open(deadline_s=RECORD_S, options={"target": self._target.name})
+                    worker = self._opener.open(deadline_s=self._patience(), options={"target": self._target.name})
+                began = time.monotonic()
                 try:
                     plans = planning.record_plans(worker, space.text_of(point), space.spec.arguments, shapes,
                                                   space.dtype, self._target, self._attributes)
@@ -136,6 +139,7 @@ class Farm:
                     worker.close()
                     worker = None
                     continue
+                self._quickest_s = min(self._quickest_s, time.monotonic() - began)
                 refusals = [refusal.text for plan in plans for refusal in plan.refusals]
                 found.append(refusals[0] if refusals
                              else {shape.label: plan for shape, plan in zip(shapes, plans, strict=True)})
@@ -143,6 +147,10 @@ class Farm:
             if worker is not None:
                 worker.close()
         return found
+
+    def _patience(self) -> float:
+        """Seconds that one request to a recording process may take."""
+        return min(RECORD_S, max(LEAST_RECORD_S, PATIENCE * self._quickest_s))
 
     def _built(self, config: Config, recorded: dict[str, LaunchPlan], compiler: CompilerProcess) -> Built:
         labels = [shape.label for shape in self._space.buckets[config.bucket]]
