@@ -30,16 +30,26 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def verdicts(site: Site) -> dict[str, int]:
-    """Numbers of a passed and a wrong verdict."""
+def made_in(site: Site, module: str) -> bytes:
+    """What a module prints that writes into the site's database."""
     environment = os.environ | {
         "DJANGO_SETTINGS_MODULE": "kernelopt_site.settings.base", "KERNELOPT_VAR": str(site.folder),
         "KERNELOPT_SQLITE": str(site.folder / "kernelopt.sqlite3"), "KERNELOPT_DEMO": "0"}
-    made = subprocess.run([sys.executable, "-m", "tests.browser.verdicts"], cwd=PROJECT, env=environment, check=True,
-                          stdout=subprocess.PIPE)
-    found: dict[str, int] = json.loads(made.stdout)
+    return subprocess.run([sys.executable, "-m", module], cwd=PROJECT, env=environment, check=True,
+                          stdout=subprocess.PIPE).stdout
+
+
+@pytest.fixture(scope="module")
+def verdicts(site: Site) -> dict[str, int]:
+    """Numbers of a passed and a wrong verdict."""
+    found: dict[str, int] = json.loads(made_in(site, "tests.browser.verdicts"))
     return found
+
+
+@pytest.fixture(scope="module")
+def imported(site: Site) -> int:
+    """Number of an imported report."""
+    return int(made_in(site, "tests.browser.reports"))
 
 
 def test_from_a_failure_to_its_line_and_case(verdicts: dict[str, int], as_person: Enter) -> None:
@@ -96,3 +106,32 @@ def test_a_stranger_gets_neither_page_nor_file(verdicts: dict[str, int], as_pers
     for path in ("", "samples.csv", "samples.json", "verdict.json"):
         response = page.goto(f"/verdicts/{verdicts['passed']}/{path}")
         assert response is not None and response.status == 404, path
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
+def test_imported_boards_and_device_pages_have_no_violation(
+    imported: int, as_person: Enter, width: int, theme: str
+) -> None:
+    page = as_person("vera", viewport={"width": width, "height": 900}, color_scheme=theme)
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    for path in (f"/leaderboards/softmax/imported/{imported}/", f"/leaderboards/imported/{imported}/",
+                 "/leaderboards/", "/operators/", "/hardware/", "/hardware/nvidia-h200/"):
+        page.goto(path)
+        assert Axe().run(page).response["violations"] == [], path
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), path
+    assert said == []
+
+
+def test_an_imported_board_draws_its_curves_and_says_where_it_is_from(imported: int, as_person: Enter) -> None:
+    page = as_person("vera")
+    page.goto("/leaderboards/")
+    page.click("main a:has-text('softmax')")
+    expect(page.locator("main")).to_contain_text("Imported, measured elsewhere.")
+    page.locator("#chart-curves").scroll_into_view_if_needed()
+    expect(page.locator("#chart-curves svg").first).to_be_visible()
+    expect(page.locator("#chart-curves")).to_contain_text("autotune 1.150×")
+    page.click("text=seconds the device was held")
+    expect(page.locator("#chart-curves")).to_contain_text("seconds the device was held")
+    page.click("table a:has-text('V-') >> nth=0")
+    expect(page.locator("main")).to_contain_text("Made elsewhere.")
