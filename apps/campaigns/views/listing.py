@@ -9,6 +9,7 @@ from apps.campaigns.choices import CampaignState
 from apps.campaigns.screens import listing
 from apps.core.current_team import current_team
 from apps.core.paging import SignedIn, page, show
+from apps.kernels.selectors import in_order
 from apps.teams import policies
 
 PER_PAGE = 25
@@ -40,8 +41,9 @@ def campaigns(request: SignedIn) -> HttpResponse:
             "mine": mine,
             "states": CampaignState.choices,
             "query": query.urlencode(),
-            "operators": sorted(
-                set(listing.light(request.user).order_by().values_list("slot__operator__name", flat=True))
+            "operators": in_order(
+                set(listing.light(request.user).order_by().values_list("slot__operator__name", flat=True)),
+                lambda name: name,
             ),
             "why_not": policies.may_run_campaigns(request.user, team) if team else "You are in no team yet.",
         },

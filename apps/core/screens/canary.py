@@ -25,7 +25,7 @@ def row_of(base: CanaryBase) -> dict[str, Any]:
     readings = readings_of(base)
     here = readings[-1].environment_class if readings else ""
     readings = [reading for reading in readings if reading.environment_class == here]
-    shapes = next((reading.medians for reading in reversed(readings) if reading.medians), {})
+    shapes: dict[str, Any] = next((reading.medians for reading in reversed(readings) if reading.medians), {})
     readings = [reading for reading in readings if not reading.medians or reading.medians.keys() == shapes.keys()]
     reference = reference_of(base, here, shapes) if here else None
     points = [point_of(reading, reference) for reading in readings]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 from typing import Any
 
@@ -134,6 +134,6 @@ def numbered(rows: Sequence[Standing]) -> list[Standing]:
     for row in rows:
         if row.side == "ours" and row.over_library is not None and row.shapes == row.of:
             place += 1
-            row = Standing(*(getattr(row, name) for name in Standing.__slots__[:-1]), rank=place)
+            row = replace(row, rank=place)
         found.append(row)
     return found
