@@ -19,3 +19,9 @@ class Check:
     remedy: str = ""
     optional: bool = False
     seconds: float = 0.0
+
+
+def lacking(name: str, why: str) -> Check:
+    """A backend that this host does without: a limitation, not a fault."""
+    return Check(name, False, why, "Kernels of that backend are judged on other hosts.",
+                 "Nothing, if that is meant; otherwise install what is named.", optional=True)

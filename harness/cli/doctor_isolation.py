@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.cli.doctor_check import Check
-from harness.evaluation.sandbox.modes import MODES
+from harness.backends.present import absent
+from harness.cli.doctor_check import Check, lacking
+from harness.evaluation.sandbox.modes import MODES, backend_of
 
 LEAST_LEVEL = 2
 MEANS = "Below level 2 only playbook and autotune kernels run, and nothing is promoted."
@@ -27,6 +28,9 @@ class Levels:
         def isolation() -> Check:
             from harness.evaluation import sandbox
 
+            why = absent(backend_of(mode))
+            if why is not None:
+                return lacking(f"isolation ({mode})", why)
             return self.found(mode, sandbox.opener(mode).proof)
 
         isolation.__doc__ = f"Escape probe of the mode {mode}."

@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from harness.cli.doctor_check import ASK, Check
+from harness.backends.present import absent
+from harness.cli.doctor_check import ASK, Check, lacking
+from harness.domain.vocabulary import Backend
 
 if TYPE_CHECKING:
     from harness.domain.request import EvaluationRequest
@@ -33,6 +35,8 @@ def python_and_packages() -> Check:
     found = {name: version(name) for name in ("numba", "numpy", "torch", "triton")}
     text = f"Python {sys.version.split()[0]}, " + ", ".join(f"{name} {value}" for name, value in found.items())
     missing = [name for name, value in found.items() if value == "absent"]
+    if missing == ["triton"]:
+        return lacking("packages", f"{text}. {absent(Backend.TRITON)}")
     if missing:
         return Check("packages", False, text, f"{', '.join(missing)} missing: those kernels cannot be judged.", ASK)
     return Check("packages", True, text)
@@ -72,6 +76,9 @@ def triton_compile() -> Check:
     from harness.domain.vocabulary import Stage
     from harness.evaluation.pipeline import evaluate
 
+    why = absent(Backend.TRITON)
+    if why is not None:
+        return lacking("triton compile", why)
     verdict = evaluate(_baseline_request(), until=Stage.RESOURCES)
     launches = verdict.resources.launches
     if not launches:

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.agents.protocol import Agent
 from harness.agents.registry import make_agent
+from harness.backends.present import ensure_present
 from harness.campaign.folder import CampaignFolder
 from harness.campaign.goal_options import Options, goal_of
 from harness.campaign.local import Evaluator, Step, measure_final, run_campaign
@@ -52,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     names = ("operator", "backend", "hardware", "workload", "agent", "strategy", "grant", "rounds", "seconds")
     goal, overrides = goal_of(arguments.goal, Options(**{name: getattr(arguments, name) for name in names}))
     state = start_state(goal, attended=False)
+    ensure_present(goal.backend)
     agent = make_agent(goal.agent, planner_for(goal))
     for sentence in overrides:
         sys.stderr.write(sentence + "\n")

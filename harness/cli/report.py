@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from harness.backends.present import ensure_present
 from harness.domain.errors import UsageError
 from harness.domain.report import Report
 from harness.domain.vocabulary import Backend, Tier
@@ -71,6 +72,7 @@ def _begun(arguments: argparse.Namespace) -> tuple[Folder, Settings, str]:
     if arguments.resume is not None:
         folder = Folder(arguments.resume)
         settings, began = remembered(folder)
+        ensure_present(settings.backend)
         _ensure_same_device(settings)
         return folder, settings.narrowed(only, agents, phases), began
     if arguments.out is None:
@@ -83,6 +85,7 @@ def _begun(arguments: argparse.Namespace) -> tuple[Folder, Settings, str]:
     if backend is Backend.TRITON and gpu is None:
         raise UsageError("This host has no GPU that kernels can be launched on. Run the report where one is, or with "
                          "--backend numba.")
+    ensure_present(backend)
     settings = Settings(
         backend, str(gpu) if backend is Backend.TRITON else hardware_name(), arguments.workload,
         only or registry.NAMES, agents or AGENTS, phases or PHASES, Tier(arguments.grant), arguments.strategy,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.backends.present import CODE, absent
 from harness.domain.digest import digest_source
 from harness.domain.errors import InfrastructureError, SourceError
 from harness.domain.verdict import Reason, TierResult
@@ -22,7 +23,8 @@ def admit(run: Run) -> None:
     before in this campaign is the engine's question, asked with ``source.normal_form.normal_digest``.
 
     Raises:
-        Refused: ``unsupported``, ``no_change``, ``grant_exceeded``, or what an unreadable source amounts to.
+        Refused: ``unsupported``, ``unsupported_here``, ``no_change``, ``grant_exceeded``, or what an unreadable source
+            amounts to.
         InfrastructureError: the candidate's bytes are not those its digest names.
     """
     _check_request(run)
@@ -70,6 +72,9 @@ def _check_request(run: Run) -> None:
         raise Refused(Outcome.UNSUPPORTED, Reason(
             code="backend_unsupported", stage=Stage.ADMIT, text=f"Workload {run.workload.name} of {spec.name} has no "
             f"shapes for {request.backend}. Choose another backend."))
+    why = absent(request.backend)
+    if why is not None:
+        raise Refused(Outcome.UNSUPPORTED_HERE, Reason(code=CODE, stage=Stage.ADMIT, text=why))
 
 
 def _check_digest(run: Run) -> None:

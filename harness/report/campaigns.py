@@ -27,6 +27,7 @@ from harness.evaluation.source.tier import classify
 from harness.hardware.digests import digest
 from harness.operators import registry
 from harness.report.settings import Folder, Settings
+from harness.search.planner import planner_for
 
 HELD = "device_held_s"
 CLOCK_STAGES = (str(Stage.BENCHMARK), str(Stage.RECHECK))
@@ -96,7 +97,7 @@ def run_one(settings: Settings, operator: str, agent: str, evaluate: Evaluator, 
     state = start_state(goal, attended=False)
     name = f"operators/{operator}/{agent}"
     kept, watched = CampaignFolder(folder.path / name, state), Watched(time.monotonic())
-    maker = make_agent(goal.agent)
+    maker = make_agent(goal.agent, planner_for(goal))
 
     def observe(step: Step) -> None:
         kept.record(step)

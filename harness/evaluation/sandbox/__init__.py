@@ -28,11 +28,14 @@ def opener(mode: str) -> SandboxOpener:
     """The opener of ``mode`` within this process; its server starts, and its walls are probed, on first use.
 
     Raises:
-        UsageError: there is no such mode.
+        UsageError: there is no such mode, or this host lacks the compiler that it is for.
         InfrastructureError: its server does not start.
     """
+    from harness.backends.present import ensure_present
+    from harness.evaluation.sandbox.modes import backend_of
     from harness.evaluation.sandbox.workers import SandboxOpener
 
+    ensure_present(backend_of(mode))
     key = (os.getpid(), mode)  # a forked copy must not share its parent's server
     with _lock:
         if key not in _openers:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.domain.errors import UsageError
-from harness.domain.vocabulary import Outcome
+from harness.domain.vocabulary import Backend, Outcome
 
 DECLINES = (Outcome.UNSUPPORTED_HERE, Outcome.RESOURCE_INFEASIBLE)
 SINGLE_THREADED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -35,6 +35,11 @@ MODES: dict[str, Mode] = {
              declines=DECLINES),
     )
 }
+
+
+def backend_of(name: str) -> Backend:
+    """The backend whose kernels run in the mode called ``name``."""
+    return Backend.NUMBA if name == Backend.NUMBA else Backend.TRITON
 
 
 def mode(name: str) -> Mode:
