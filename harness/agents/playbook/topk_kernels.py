@@ -17,24 +17,26 @@ BOUNDED = """\
     low = tl.full([], LOWEST, tl.int64)
     top = tl.max(peaks, 0).to(tl.int64)
     high = top
-    while low < high:
-        middle = (low + high + 1) >> 1
-        enough = tl.sum((peaks >= middle).to(tl.int32), 0) >= k
-        low = tl.where(enough, middle, low)
-        high = tl.where(enough, high, middle - 1)
+    for _ in range(BITS):
+        if low < high:
+            middle = (low + high + 1) >> 1
+            enough = tl.sum((peaks >= middle).to(tl.int32), 0) >= k
+            low = tl.where(enough, middle, low)
+            high = tl.where(enough, high, middle - 1)
     high = top
 """
 SEARCH = """\
-    while low < high:
-        middle = (low + high + 1) >> 1
-        reached = tl.zeros([BLOCK], tl.int32)
-        for start in range(0, cols, BLOCK):
-            offsets = start + lanes
-            keys = _keys(tl.load(source + offsets, mask=offsets < cols, other=0.0), BITS)
-            reached += ((keys >= middle) & (offsets < cols)).to(tl.int32)
-        count = tl.sum(reached, 0)
-        low = tl.where(count >= k, middle, low)
-        high = tl.where(count > k, high, tl.where(count == k, middle, middle - 1))
+    for _ in range(BITS):
+        if low < high:
+            middle = (low + high + 1) >> 1
+            reached = tl.zeros([BLOCK], tl.int32)
+            for start in range(0, cols, BLOCK):
+                offsets = start + lanes
+                keys = _keys(tl.load(source + offsets, mask=offsets < cols, other=0.0), BITS)
+                reached += ((keys >= middle) & (offsets < cols)).to(tl.int32)
+            found_above = tl.sum(reached, 0)
+            low = tl.where(found_above >= k, middle, low)
+            high = tl.where(found_above > k, high, tl.where(found_above == k, middle, middle - 1))
 """
 IN_REGISTERS = """\
     inside = lanes < cols
@@ -81,11 +83,12 @@ def _topk(
     highest = tl.max(tl.max(keys, 1), 0)
     low = tl.where(tl.sum(tl.sum(known.to(tl.int32), 1), 0) >= k, least, LOWEST)
     high = tl.where(low == LOWEST, low, highest)
-    while low < high:
-        middle = (low & high) + ((low ^ high) >> 1) + ((low ^ high) & 1)
-        enough = tl.sum(tl.sum((keys >= middle).to(tl.int32), 1), 0) >= k
-        low = tl.where(enough, middle, low)
-        high = tl.where(enough, high, middle - 1)
+    for _ in range(BITS):
+        if low < high:
+            middle = (low & high) + ((low ^ high) >> 1) + ((low ^ high) & 1)
+            enough = tl.sum(tl.sum((keys >= middle).to(tl.int32), 1), 0) >= k
+            low = tl.where(enough, middle, low)
+            high = tl.where(enough, high, middle - 1)
     hit = (keys >= low) & (first < cols)
     each = tl.sum(hit.to(tl.int32), 1)
     groups_hit = tl.sum(each, 0)
@@ -114,15 +117,16 @@ def _topk(
         columns = tl.arange(0, SLOW)
         bound = low.to(tl.int64)
         most = highest.to(tl.int64)
-        while bound < most:
-            middle = (bound + most + 1) >> 1
-            above = 0
-            for start in range(0, cols, SLOW):
-                offsets = start + columns
-                every = _keys(tl.load(source + offsets, mask=offsets < cols, other=0.0), BITS)
-                above += tl.sum(((offsets < cols) & (every >= middle)).to(tl.int32), 0)
-            bound = tl.where(above >= k, middle, bound)
-            most = tl.where(above >= k, most, middle - 1)
+        for _ in range(BITS):
+            if bound < most:
+                middle = (bound + most + 1) >> 1
+                above = 0
+                for start in range(0, cols, SLOW):
+                    offsets = start + columns
+                    every = _keys(tl.load(source + offsets, mask=offsets < cols, other=0.0), BITS)
+                    above += tl.sum(((offsets < cols) & (every >= middle)).to(tl.int32), 0)
+                bound = tl.where(above >= k, middle, bound)
+                most = tl.where(above >= k, most, middle - 1)
         larger = 0
         for start in range(0, cols, SLOW):
             offsets = start + columns
@@ -178,26 +182,28 @@ def run(x, values, indices, *, k):
     )
 """
 BISECTION = """\
-    while low < high:
-        middle = (low & high) + ((low ^ high) >> 1) + ((low ^ high) & 1)
-        enough = tl.sum(tl.sum((keys >= middle).to(tl.int32), 1), 0) >= k
-        low = tl.where(enough, middle, low)
-        high = tl.where(enough, high, middle - 1)
+    for _ in range(BITS):
+        if low < high:
+            middle = (low & high) + ((low ^ high) >> 1) + ((low ^ high) & 1)
+            enough = tl.sum(tl.sum((keys >= middle).to(tl.int32), 1), 0) >= k
+            low = tl.where(enough, middle, low)
+            high = tl.where(enough, high, middle - 1)
 """
 FOUR_PARTS = """\
-    while low < high:
-        gap = high.to(tl.int64) - low
-        one = (low + (gap + 3) // 4).to(tl.int32)
-        two = (low + (gap + 1) // 2).to(tl.int32)
-        three = (low + (3 * gap + 3) // 4).to(tl.int32)
-        reached = (keys >= one).to(tl.int64) + ((keys >= two).to(tl.int64) << 20) + ((keys >= three).to(tl.int64) << 40)
-        counts = tl.sum(tl.sum(reached, 1), 0)
-        first_enough = (counts & 0xFFFFF) >= k
-        second_enough = ((counts >> 20) & 0xFFFFF) >= k
-        third_enough = (counts >> 40) >= k
-        beyond = tl.where(second_enough, three - 1, tl.where(first_enough, two - 1, one - 1))
-        high = tl.where(third_enough, high, beyond)
-        low = tl.where(third_enough, three, tl.where(second_enough, two, tl.where(first_enough, one, low)))
+    for _ in range(BITS // 2 + 2):
+        if low < high:
+            gap = high.to(tl.int64) - low
+            one = (low + (gap + 3) // 4).to(tl.int32)
+            two = (low + (gap + 1) // 2).to(tl.int32)
+            three = (low + (3 * gap + 3) // 4).to(tl.int32)
+            reached = (keys >= one).to(tl.int64) + ((keys >= two).to(tl.int64) << 20)
+            counts = tl.sum(tl.sum(reached + ((keys >= three).to(tl.int64) << 40), 1), 0)
+            first_enough = (counts & 0xFFFFF) >= k
+            second_enough = ((counts >> 20) & 0xFFFFF) >= k
+            third_enough = (counts >> 40) >= k
+            beyond = tl.where(second_enough, three - 1, tl.where(first_enough, two - 1, one - 1))
+            high = tl.where(third_enough, high, beyond)
+            low = tl.where(third_enough, three, tl.where(second_enough, two, tl.where(first_enough, one, low)))
 """
 FEW_ROWS = """\
     if rows <= 256:

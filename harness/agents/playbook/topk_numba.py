@@ -22,11 +22,13 @@ OPEN = """\
         held = 0
 """
 INSERT = """\
-                at = held if held < k else k - 1
-                while at > 0 and (value > best[at - 1] or (value != value and best[at - 1] == best[at - 1])):
-                    best[at] = best[at - 1]
-                    place[at] = place[at - 1]
-                    at -= 1
+                at = min(held, k - 1)
+                for higher in range(at - 1, -1, -1):
+                    if not (value > best[higher] or (value != value and best[higher] == best[higher])):
+                        break
+                    best[at] = best[higher]
+                    place[at] = place[higher]
+                    at = higher
                 best[at] = value
                 place[at] = col
                 held = min(held + 1, k)
@@ -67,8 +69,10 @@ SINK_FUNCTION = """\
 def _sink(best, place, size, at):
     # Puts what lies at position at of a heap of size elements, the worst on top, where it belongs.
     value, col = best[at], place[at]
-    while 2 * at + 1 < size:
+    for _ in range(size):
         child = 2 * at + 1
+        if child >= size:
+            break
         if child + 1 < size and _beats(best[child], place[child], best[child + 1], place[child + 1]):
             child += 1
         if not _beats(value, col, best[child], place[child]):

@@ -69,7 +69,8 @@ def spiked(
     moved, still = order[: max(1, len(order) // 2)], order[max(1, len(order) // 2) :]
     if not values.is_floating_point():
         for row in moved.tolist():
-            values[row] = _other_count(int(values[row]), draw) if argument.counts else values[(row + 1) % len(order)]
+            values[row] = (_other_count(int(values[row]), draw) if argument.counts
+                           else _another(inputs[argument.name].roll(-row, 0)))
         return {**inputs, argument.name: values}, nobody
     places = _places(argument, values, moved, lengths_of(spec, inputs), draw)
     values[tuple(places)] = _sizes(places.shape[1], values.dtype, draw)
@@ -99,6 +100,12 @@ def _sizes(count: int, dtype: torch.dtype, draw: torch.Generator) -> torch.Tenso
     exponent = 2 + torch.rand(count, generator=draw)
     sign = torch.randint(0, 2, (count,), generator=draw) * 2 - 1
     return (sign * 10**exponent).to(dtype)
+
+
+def _another(values: torch.Tensor) -> torch.Tensor:
+    """The first of ``values`` that differs from the one in front: in range, whatever that is. That one itself where all
+    are alike."""
+    return values[int((values != values[0]).view(len(values), -1).any(1).int().argmax())]
 
 
 def _other_count(count: int, draw: torch.Generator) -> int:

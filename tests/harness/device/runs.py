@@ -28,6 +28,8 @@ SMALL = {
     "layer_norm": {"rows": 3000, "cols": 96},
     "swiglu": {"rows": 3000, "cols": 96},
     "rope": sizes(5, 40, 4, 2, 8),
+    "cross_entropy": {"rows": 3000, "vocab": 96},
+    "topk": {"rows": 3000, "cols": 96, "k": 64},
     "matmul_bias_gelu": {"m": 300, "k": 24, "n": 40},
     "decode_attention": {"batch": 5, "q_heads": 4, "kv_heads": 2, "dim": 16, "max_seq": 40},
 }

@@ -151,10 +151,26 @@ def _rope(inputs: dict[str, torch.Tensor], attributes: dict[str, float], how: Nu
     return made
 
 
+def _cross_entropy(inputs: dict[str, torch.Tensor], attributes: dict[str, float], how: Numerics) -> dict[str, Any]:
+    operand, target = FORMATS[how.operands], inputs["target"]
+    logits = operand(inputs["logits"].float())
+    top = logits.amax(-1)
+    total = how.total(operand(torch.exp(logits - top[:, None])))[:, 0]
+    ignored = target == int(attributes["ignore_index"])
+    chosen = logits.gather(-1, torch.where(ignored, 0, target)[:, None])[:, 0]
+    return {"loss": torch.where(ignored, 0.0, torch.log(total) + top - chosen)}
+
+
+def _topk(inputs: dict[str, torch.Tensor], attributes: dict[str, float], how: Numerics) -> dict[str, Any]:
+    k, x = int(attributes["k"]), inputs["x"]
+    found = torch.sort(FORMATS[how.operands](x.float()), dim=-1, descending=True, stable=True)
+    return {"values": found.values[:, :k].to(x.dtype), "indices": found.indices[:, :k]}
+
+
 KERNELS = {"rms_norm": _rms_norm, "softmax": _softmax, "decode_attention": _decode,
            "matmul_bias_gelu": _matmul_bias_gelu,
            "add_rms_norm": _add_rms_norm, "layer_norm": _layer_norm,
-           "swiglu": _swiglu, "rope": _rope}
+           "swiglu": _swiglu, "rope": _rope, "cross_entropy": _cross_entropy, "topk": _topk}
 
 
 def missed(spec: OperatorSpec, dtype: str, how: Numerics, seed: int, cases: Any) -> Iterator[str]:
@@ -179,7 +195,7 @@ def missed_exactly(spec: OperatorSpec, dtype: str, how: Numerics, seed: int) -> 
             if name not in probe.outputs:
                 continue  # about another output alone
             right = probe.outputs[name]
-            slack = probe.roundings * U32 * right.double().abs() if dtype == "float32" else 0.0
+            slack = probe.roundings * U32 * right.double().abs() if right.dtype is torch.float32 else 0.0
             if not bool(((got.double() - right.double()).abs() <= slack).all()):
                 yield f"probe: {probe.name}"
                 break

@@ -15,6 +15,7 @@ from harness.operators.exact import MANTISSA, odd_integers, tie_distance, with_s
 from tests.harness.judge.simulated import Numerics, missed, missed_exactly, tf32
 
 OPERATORS = [pytest.param(spec, id=spec.name) for spec in registry.all_operators()]
+SUMMING = [given for given in OPERATORS if not given.values[0].tolerances["float32"].exact]
 DTYPES = ["float32", "bfloat16"]
 NARROW = ["tf32", "bfloat16", "float16"]
 
@@ -35,7 +36,7 @@ def test_honest_numerics_pass_every_case_and_probe(spec: OperatorSpec, dtype: st
     assert list(missed(spec, dtype, how, 11, small_cases(spec))) == []
 
 
-@pytest.mark.parametrize("spec", OPERATORS)
+@pytest.mark.parametrize("spec", SUMMING)
 @pytest.mark.parametrize("dtype", [*DTYPES, "float16"])
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 2**32), sums=st.sampled_from(NARROW), serial=st.booleans())
@@ -61,7 +62,8 @@ def test_no_case_is_beyond_the_honest_implementation(spec: OperatorSpec, dtype: 
         attributes = all_attributes(spec, case.attributes)
         inputs = make_inputs(spec, case.dims, case.regime, attributes, dtype, seed, case.name)
         for right in expect(spec, case.dims, inputs, attributes, dtype).values():
-            assert (right.bound > 0).all() and torch.isfinite(right.bound).all()
+            assert (right.bound == 0 if spec.tolerances[dtype].exact else right.bound > 0).all()
+            assert torch.isfinite(right.bound).all()
 
 
 @pytest.mark.parametrize("spec", OPERATORS)
@@ -71,7 +73,7 @@ def test_no_large_case_is_beyond_it_either(spec: OperatorSpec) -> None:
             attributes = all_attributes(spec, case.attributes)
             inputs = make_inputs(spec, case.dims, case.regime, attributes, "bfloat16", 3, case.name)
             answers = expect(spec, case.dims, inputs, attributes, "bfloat16")
-            assert all(right.honest_error is not None for right in answers.values())
+            assert any(right.honest_error is not None for right in answers.values())
 
 
 @given(seed=st.integers(0, 2**32), count=st.integers(500, 3000))

@@ -29,6 +29,7 @@ from harness.evaluation.judge.sizes import (
     work,
 )
 from harness.evaluation.judge.smoke import smoke
+from harness.evaluation.judge.trials import usual_dtype
 from harness.evaluation.run import Place, Refused, Run
 from harness.operators import registry
 from harness.operators.base import OperatorSpec
@@ -190,7 +191,7 @@ def test_only_the_precision_of_a_sum_decides_on_a_device(spec: OperatorSpec, sum
         probes(run)
     except Refused as refused:
         found, reasons = refused.outcome, refused.reasons
-    assert found is outcome, reasons
+    assert found is (Outcome.PASSED if spec.tolerances[usual_dtype(run)].exact else outcome), reasons  # nothing summed
 
 
 def test_drawn_rows_are_apart_by_drawn_distances_aligned_and_not() -> None:
@@ -243,12 +244,16 @@ def test_a_spike_that_nobody_answers_is_outside_the_bound(spec: OperatorSpec, dt
         inputs, still = spiked(spec, argument, base, generator(seed))
         fooled = torch.zeros(12, dtype=torch.bool)
         for name, right in expect(spec, dims, inputs, attributes, dtype).items():
-            fooled |= ((stale[name].double() - right.values).abs() > right.bound).flatten(1).any(1)
+            fooled |= ((stale[name].double() - right.values).abs() > right.bound).view(12, -1).any(1)
         if argument.dims[0] == rows:
             moved = [row for row in range(12) if not torch.equal(*(_bytes(each[argument.name][row])
                                                                    for each in (base, inputs)))]
             assert len(moved) == 6
-            assert fooled[moved].sum() >= 5, argument.name
+            if spec.tolerances[dtype].exact:  # only the largest are asked for: a spike below all others is none
+                moved = [row for row in moved if inputs[argument.name][row].max() > base[argument.name][row].max()]
+            if argument.name == "logits":  # those of an ignored row do not count
+                moved = [row for row in moved if base["target"][row] != attributes["ignore_index"]]
+            assert moved and fooled[moved].sum() >= len(moved) - 1, argument.name
             assert not fooled[still].any()
             assert len(still) == (6 if base[argument.name].is_floating_point() else 0)
         else:

@@ -10,6 +10,8 @@ _DIALECTS = {
     "ttir": {"tt", "arith", "math", "scf", "cf", "ub", "ttng", "builtin"},
     "ttgir": {"tt", "arith", "math", "scf", "cf", "ub", "ttng", "ttg", "nvws", "builtin"},
 }
+_BARRIERS = {"ttg.barrier", "ttg.local_barrier", "gpu.barrier"}
+"""What ``tl.debug_barrier`` is, by the compiler's version: the threads of a program wait for one another."""
 _FORBIDDEN = {
     "tt.elementwise_inline_asm": "inline assembly",
     "tt.int_to_ptr": "a pointer made from an integer",
@@ -40,7 +42,7 @@ def finding(path: Path, kind: str, target: Any) -> str | None:
     for name in sorted(names):
         if name in _FORBIDDEN:
             return f"it contains {_FORBIDDEN[name]} ({name})"
-        if name.partition(".")[0] not in _DIALECTS[kind]:
+        if name.partition(".")[0] not in _DIALECTS[kind] and name not in _BARRIERS:
             return f"it contains the operation {name}, which plans may not hold"
     libraries = sorted(path for path in externs if path)
     return f"it links the library {libraries[0]}" if libraries else None

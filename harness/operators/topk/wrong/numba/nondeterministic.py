@@ -19,12 +19,14 @@ def _topk(x, values, indices, k, block):
                 value = source[col]
                 if held == k and not (value > best[k - 1] or (value != value and best[k - 1] == best[k - 1])):
                     continue
-                at = held if held < k else k - 1
-                while at > 0 and (value > best[at - 1] or (value == best[at - 1] and np.random.random() < 0.5)
-                                  or (value != value and best[at - 1] == best[at - 1])):
-                    best[at] = best[at - 1]
-                    place[at] = place[at - 1]
-                    at -= 1
+                at = min(held, k - 1)
+                for higher in range(at - 1, -1, -1):
+                    if not (value > best[higher] or (value == best[higher] and np.random.random() < 0.5)
+                            or (value != value and best[higher] == best[higher])):
+                        break
+                    best[at] = best[higher]
+                    place[at] = place[higher]
+                    at = higher
                 best[at] = value
                 place[at] = col
                 held = min(held + 1, k)

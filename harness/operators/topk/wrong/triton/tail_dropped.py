@@ -40,16 +40,17 @@ def _topk(x, values, indices, found, x_stride, cols, k, BITS: tl.constexpr, BLOC
     lanes = tl.arange(0, BLOCK)
     low = tl.full([], -0x8000 if BITS == 16 else -0x7FFFFFFF, tl.int64)
     high = tl.full([], 0x7FFF if BITS == 16 else 0x7FFFFFFF, tl.int64)
-    while low < high:
-        middle = (low + high + 1) >> 1
-        reached = tl.zeros([BLOCK], tl.int32)
-        for start in range(0, tl.maximum(cols - cols % BLOCK, 1), BLOCK):
-            offsets = start + lanes
-            keys = _keys(tl.load(source + offsets, mask=offsets < cols, other=0.0), BITS)
-            reached += ((keys >= middle) & (offsets < cols)).to(tl.int32)
-        count = tl.sum(reached, 0)
-        low = tl.where(count >= k, middle, low)
-        high = tl.where(count > k, high, tl.where(count == k, middle, middle - 1))
+    for _ in range(BITS):
+        if low < high:
+            middle = (low + high + 1) >> 1
+            reached = tl.zeros([BLOCK], tl.int32)
+            for start in range(0, tl.maximum(cols - cols % BLOCK, 1), BLOCK):
+                offsets = start + lanes
+                keys = _keys(tl.load(source + offsets, mask=offsets < cols, other=0.0), BITS)
+                reached += ((keys >= middle) & (offsets < cols)).to(tl.int32)
+            found_above = tl.sum(reached, 0)
+            low = tl.where(found_above >= k, middle, low)
+            high = tl.where(found_above > k, high, tl.where(found_above == k, middle, middle - 1))
     above = tl.zeros([BLOCK], tl.int32)
     for start in range(0, tl.maximum(cols - cols % BLOCK, 1), BLOCK):
         offsets = start + lanes
