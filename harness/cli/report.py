@@ -15,7 +15,7 @@ from harness.domain.vocabulary import Backend, Tier
 from harness.hardware.detect import hardware_name
 from harness.hardware.gpu import gpu_name
 from harness.operators import registry
-from harness.report.settings import AGENTS, PHASES, Folder, Settings, remember, remembered
+from harness.report.settings import AGENTS, PHASES, USUAL, Folder, Settings, remember, remembered
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="make the page of a stored report.json beside it and print its figures; measures nothing")
     parser.add_argument("--only", metavar="OP,OP", help="operators; all of them by default")
     parser.add_argument("--agents", metavar="AGENT,AGENT", help=f"by default {','.join(AGENTS)}")
-    parser.add_argument("--phases", metavar="PHASE,PHASE", help=f"by default {','.join(PHASES)}")
+    parser.add_argument("--phases", metavar="PHASE,PHASE", help=f"of {', '.join(PHASES)}; by default {','.join(USUAL)}")
     parser.add_argument("--backend", choices=[str(b) for b in Backend], help="triton where a GPU is here, else numba")
     parser.add_argument("--workload", default="llm")
     parser.add_argument("--grant", choices=["light", "medium", "heavy"], default="heavy", help="of the playbook")
@@ -37,6 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="begin nothing new after so many minutes; --resume goes on later")
     parser.add_argument("--peer-rounds", type=int, metavar="N", help="rounds of a session with libraries")
     parser.add_argument("--pairs", type=int, metavar="N", help="samples of a round of such a session")
+    parser.add_argument("--space", type=int, metavar="N",
+                        help="configurations of a bulk search for every shape bucket (phase search; default all)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -88,8 +90,9 @@ def _begun(arguments: argparse.Namespace) -> tuple[Folder, Settings, str]:
     ensure_present(backend)
     settings = Settings(
         backend, str(gpu) if backend is Backend.TRITON else hardware_name(), arguments.workload,
-        only or registry.NAMES, agents or AGENTS, phases or PHASES, Tier(arguments.grant), arguments.strategy,
-        arguments.rounds, arguments.seconds, arguments.peer_rounds, arguments.pairs)
+        only or registry.NAMES, agents or AGENTS, phases or USUAL, Tier(arguments.grant), arguments.strategy,
+        arguments.rounds, arguments.seconds, arguments.peer_rounds, arguments.pairs,
+        arguments.space)
     began = datetime.now(UTC).isoformat(timespec="seconds")
     remember(folder, replace(settings, operators=only or registry.NAMES), began)
     return folder, settings, began

@@ -97,6 +97,37 @@ class ReportCampaign:
 
 
 @dataclass(frozen=True, slots=True)
+class BucketBest:
+    """The best values that a search found for one shape bucket: how many times faster than the starting kernel they
+    were in its last rung, by ``samples`` samples a shape."""
+
+    bucket: str
+    params: dict[str, Any]
+    ratio: float
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSearch:
+    """A bulk search over the baseline's declared values, each shape bucket by itself: ``points`` of the whole ``grid``
+    for every bucket, ``configurations`` of all buckets built or ruled out and ``timed``; ``kernel`` is the digest of
+    the best ones put together, once the evaluator passed it."""
+
+    strategy: str
+    grid: int
+    points: int
+    configurations: int
+    timed: int
+    ruled_out: dict[str, int]
+    rungs: tuple[int, ...]
+    seconds: float
+    device_seconds: float
+    per_minute: float
+    best: tuple[BucketBest, ...] = ()
+    kernel: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BestPair:
     """The fastest right library and our fastest kernel on one shape, from the same session; ``ratio`` is the library's
     time over ours."""
@@ -124,6 +155,7 @@ class ReportOperator:
     clocks: tuple[ClockAgreement, ...] = ()
     campaigns: tuple[ReportCampaign, ...] = ()
     best: tuple[BestPair, ...] = ()
+    search: ReportSearch | None = None
 
 
 @dataclass(frozen=True, slots=True)

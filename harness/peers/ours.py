@@ -40,6 +40,7 @@ from harness.operators.base import OperatorSpec, ShapePoint
 from harness.peers.session import Us
 
 STEP_S = 60.0
+UNCOMPARED = (0.0, 0.0)
 
 
 class PlanClock:
@@ -62,6 +63,8 @@ class PlanClock:
             self._kernels = {name: one.result() for name, one in made.items()}
         self._shapes: dict[str, Shape] = prepare(spec, tuple(points), dtype=self._dtype, regimes=chosen.regimes,
                                                  seed=seed, source=self._random, stage="peers")
+        for shape in self._shapes.values():
+            shape.near = UNCOMPARED  # nothing is compared here, and finding out how close is close takes seconds
         self._factors = Factors(seed, "peers")
         self._device: Device | None = None
         self._sessions: dict[str, device_session.Session] = {}

@@ -14,10 +14,12 @@ from harness.domain.report import (
     ReportCampaign,
     ReportKernel,
     ReportOperator,
+    ReportSearch,
     ReportShape,
     Seconds,
 )
 from harness.domain.verdict import Environment
+from harness.domain.vocabulary import Backend
 from harness.operators import registry
 from harness.report.reach import figures_of, means_of
 from harness.report.settings import Folder, Settings
@@ -67,6 +69,14 @@ def _operator(folder: Folder, settings: Settings, name: str) -> tuple[ReportOper
         for raw in document["kernels"]:
             kernel = from_document(raw, ReportKernel)
             kernels.setdefault(kernel.name, kernel)
+    searched = folder.read(f"{where}/search.json") if "search" in settings.phases else None
+    search = None if searched is None else from_document(searched["search"], ReportSearch)
+    if searched is not None and search is not None:
+        seconds += search.device_seconds
+        sources |= searched["sources"]
+        kernels |= {kernel["name"]: from_document(kernel, ReportKernel) for kernel in searched["kernels"]}
+    elif "search" in settings.phases and settings.backend is Backend.TRITON:
+        missing.append(f"{name}: the bulk search was not run.")
     sessions = {phase: folder.read(f"{where}/{phase}.json") for phase in ("peers", "final") if phase in settings.phases}
     seconds += sum(float(one["held_s"]) for one in sessions.values() if one)
     for phase, one in sessions.items():
@@ -85,6 +95,7 @@ def _operator(folder: Folder, settings: Settings, name: str) -> tuple[ReportOper
     return ReportOperator(
         name=name, version=spec.version, title=spec.title, dtype=dtype, shapes=shapes, sources=sources,
         kernels=tuple(kernels.values()), rows=rows, clocks=clocks, campaigns=tuple(campaigns), best=best,
+        search=search,
     ), missing, seconds
 
 

@@ -78,6 +78,8 @@ def _operator(operator: ReportOperator) -> Iterator[str]:
     yield _plot(plots.curves(operator.campaigns, "device_seconds"), "The same by seconds of the device.")
     yield _plot(plots.predictions(operator.campaigns), "Predicted and measured gain of every step that was timed.")
     yield "</div>"
+    if operator.search is not None:
+        yield tables.search_table(operator.search)
     for campaign in operator.campaigns:
         said = campaign.final.headline if campaign.final else ""
         yield (f"<h3>{escape(campaign.agent)} ({escape(campaign.label)})</h3><p>Grant {escape(str(campaign.grant))}, "

@@ -9,7 +9,7 @@ from harness.domain.peers import Row, Side
 from harness.domain.report import ReportCampaign, ReportOperator
 
 Plot = dict[str, Any]
-INK = {"baseline": "--ink-soft", "playbook": "--ours", "autotune": "--search"}
+INK = {"baseline": "--ink-soft", "playbook": "--ours", "autotune": "--search", "search": "--bulk"}
 LIBRARIES = ("--lib-1", "--lib-2", "--lib-3", "--lib-4", "--lib-5", "--lib-6")
 MARKS = {"playbook": "circle", "autotune": "diamond"}
 

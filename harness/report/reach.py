@@ -91,7 +91,9 @@ def means_of(operators: Sequence[ReportOperator], hardware: str) -> tuple[Mean, 
     found.append(_mean("best library over ours, all shapes", list(pairs.values())))
     for operator in operators:
         decode = operator.name == "decode_attention" and hardware == HARDWARE
-        for other, reach in (("baseline", OVER_BASELINE), ("autotune", OVER_AUTOTUNE)):
+        searched = operator.search is not None and operator.search.kernel is not None
+        for other, reach in (("baseline", OVER_BASELINE), ("autotune", None if searched else OVER_AUTOTUNE),
+                             ("search", OVER_AUTOTUNE)):
             ratios = _between(operator.rows, other, "playbook")
             if ratios:
                 found.append(_mean(f"{operator.name}: {other} over playbook", ratios, reach if decode else None))

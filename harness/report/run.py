@@ -25,6 +25,7 @@ from harness.peers.measure import BASELINE, documented, measure, protocol
 from harness.peers.registry import versions
 from harness.report.assemble import assemble
 from harness.report.campaigns import run_one
+from harness.report.searches import NAME, run_search
 from harness.report.settings import Folder, Settings
 
 LEAST_S = 20.0
@@ -59,6 +60,7 @@ class ReportRun:
     told: Told
     budget_s: float | None = None
     measure: Measure = measure
+    search: Callable[..., Any] = run_search
     clock: Callable[[], float] = time.monotonic
     _since: float = 0.0
     _cut: list[str] = field(default_factory=list)
@@ -89,6 +91,8 @@ class ReportRun:
             if piece.agent:
                 run_one(self.settings, piece.operator, piece.agent, self.evaluate, self.folder,
                         min(self.settings.seconds, left), self.told)
+            elif piece.phase == "search":
+                self.search(self.settings, piece.operator, self.evaluate, self.folder, self.told)
             else:
                 self._session(piece)
         except HarnessError as error:
@@ -122,6 +126,9 @@ class ReportRun:
             for kernel in (document or {}).get("kernels", ()):
                 if kernel["agent"] == agent:
                     found[agent] = document["sources"][kernel["digest"]]  # type: ignore[index]
+        searched = self.folder.read(Piece(operator, "search").name) or {}
+        for kernel in searched.get("kernels", ()):
+            found[NAME] = searched["sources"][kernel["digest"]]
         return found
 
     def _peers(self, document: dict[str, Any], began: str) -> Peers:
@@ -166,7 +173,7 @@ def pieces(settings: Settings) -> Iterator[Piece]:
         for phase in settings.phases:
             if phase == "campaigns":
                 yield from (Piece(operator, phase, agent) for agent in settings.agents)
-            else:
+            elif phase != "search" or settings.backend is Backend.TRITON:
                 yield Piece(operator, phase)
 
 

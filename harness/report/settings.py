@@ -12,8 +12,11 @@ from typing import Any
 from harness.domain.errors import UsageError
 from harness.domain.vocabulary import Backend, Tier
 
-PHASES = ("peers", "campaigns", "final")
-"""In order: libraries beside the baseline, every agent's campaign, libraries beside everybody's best kernel."""
+PHASES = ("peers", "campaigns", "search", "final")
+"""In order: libraries beside the baseline, every agent's campaign, a bulk search over the baseline's values (Triton),
+libraries beside everybody's best kernel."""
+USUAL = ("peers", "campaigns", "final")
+"""What is run where nothing is said: a bulk search takes minutes of a device for an operator."""
 AGENTS = ("playbook", "autotune")
 AGAIN = "Remove it, and what it held is measured again."
 
@@ -28,13 +31,15 @@ class Settings:
     workload: str
     operators: tuple[str, ...]
     agents: tuple[str, ...] = AGENTS
-    phases: tuple[str, ...] = PHASES
+    phases: tuple[str, ...] = USUAL
     grant: Tier = Tier.HEAVY
     strategy: str | None = None
     rounds: int = 20
     seconds: float = 600.0
     peer_rounds: int | None = None
     pairs: int | None = None
+    space: int | None = None
+    """Configurations of a bulk search for every shape bucket; the whole grid for ``None``."""
 
     def narrowed(self, operators: tuple[str, ...] | None, agents: tuple[str, ...] | None,
                  phases: tuple[str, ...] | None) -> Settings:

@@ -7,7 +7,7 @@ from html import escape
 
 from harness.campaign.predicted import measured_text
 from harness.domain.peers import Row, Side
-from harness.domain.report import CurvePoint, Figure, Mean, ReportCampaign, ReportOperator
+from harness.domain.report import CurvePoint, Figure, Mean, ReportCampaign, ReportOperator, ReportSearch
 from harness.domain.verdict import Ratio
 
 SIDES = {Side.PEER: "library", Side.OURS: "ours", Side.CONTROL: "ours, called natively"}
@@ -97,6 +97,18 @@ def means_table(means: Iterable[Mean]) -> str:
         [escape(mean.name), str(mean.shapes), "not measured" if mean.ratio is None else f"{mean.ratio:.3f}x",
          "" if mean.reach is None else f"{mean.reach:g}x", "" if mean.reach is None else REACHED[mean.reached]]
         for mean in means))
+
+
+def search_table(search: ReportSearch) -> str:
+    """What a bulk search found, bucket by bucket."""
+    ruled = ", ".join(f"{count} by {why}" for why, count in search.ruled_out.items()) or "none"
+    caption = (f"Bulk search ({search.strategy}): {search.points} of {search.grid} points a bucket, "
+               f"{search.configurations} configurations, {search.timed} timed, ruled out {ruled}; {search.seconds:.0f} "
+               f"s, {search.per_minute:.0f} configurations a minute, the device held {search.device_seconds:.0f} s")
+    heads = [("Shape bucket", False), ("Best values", False), ("Over the baseline, last rung", True), ("Samples", True)]
+    return table(caption, heads, (
+        [escape(one.bucket or "all shapes"), escape(", ".join(f"{key}={value}" for key, value in one.params.items())),
+         f"{one.ratio:.3f}x", str(one.samples)] for one in search.best))
 
 
 def campaign_tables(campaign: ReportCampaign) -> str:

@@ -22,6 +22,10 @@ def print_report(report: Report, page: Path) -> None:
         for one in operator.clocks:
             say(f"  {one.shape}: the baseline natively {one.native_us:.1f} us, by our own clock {one.plan_us:.1f} "
                 f"us, ratio {one.ratio.ratio:.3f} [{one.ratio.low:.3f}, {one.ratio.high:.3f}]")
+        if operator.search is not None:
+            search = operator.search
+            say(f"  search: {search.configurations} configurations ({search.timed} timed) in {search.seconds:.0f} s, "
+                f"{search.per_minute:.0f} a minute; {search.device_seconds:.0f} s of the device")
         for campaign in operator.campaigns:
             said = campaign.final.headline if campaign.final else campaign.cause
             say(f"  {campaign.agent}: {campaign.evaluations} evaluations in {campaign.seconds:.0f} s "

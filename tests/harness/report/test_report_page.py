@@ -89,7 +89,7 @@ def test_plots_are_in_plotlys_schema_and_colours_are_tokens() -> None:
     pytest.importorskip("plotly")
     import plotly.graph_objects as go
 
-    colours = {"--ours": "#000000", "--search": "#111111", "--ink-soft": "#222222",
+    colours = {"--ours": "#000000", "--search": "#111111", "--bulk": "#444444", "--ink-soft": "#222222",
                **{f"--lib-{number}": "#333333" for number in range(1, 7)}}
     for made in (plots.shares(OPERATOR), plots.curves(OPERATOR.campaigns, "evaluation"),
                  plots.curves(OPERATOR.campaigns, "device_seconds"), plots.best_pairs(REPORT.operators)):
