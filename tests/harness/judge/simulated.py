@@ -77,12 +77,14 @@ def _rms_norm(inputs: dict[str, torch.Tensor], attributes: dict[str, float], how
     return (scaled * weight).to(dtype)
 
 
-def _add_rms_norm(inputs: dict[str, torch.Tensor], attributes: dict[str, float], how: Numerics) -> torch.Tensor:
-    total = inputs["x"].float() + inputs["residual"].float()
-    if how.inner:
-        total = total.to(inputs["x"].dtype)
-    given = {"x": total, "weight": inputs["weight"]}
-    return _rms_norm(given, attributes, how).to(inputs["x"].dtype)
+def _add_rms_norm(
+    inputs: dict[str, torch.Tensor], attributes: dict[str, float], how: Numerics
+) -> dict[str, torch.Tensor]:
+    """``inner``: the norm of the rounded sum, rounded again before the weight."""
+    dtype, total = inputs["x"].dtype, inputs["x"].float() + inputs["residual"].float()
+    kept = total.to(dtype)
+    given = {"x": kept if how.inner else total, "weight": inputs["weight"]}
+    return {"out": _rms_norm(given, attributes, how).to(dtype), "residual_out": kept}
 
 
 def _layer_norm(inputs: dict[str, torch.Tensor], attributes: dict[str, float], how: Numerics) -> torch.Tensor:
