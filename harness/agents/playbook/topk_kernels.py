@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 START = """\
-    low = tl.full([], -0x8000 if BITS == 16 else -0x7FFFFFFF, tl.int64)
-    high = tl.full([], 0x7FFF if BITS == 16 else 0x7FFFFFFF, tl.int64)
+    low = tl.full([], -0x7FFFFFFF if BITS > 16 else -0x8000, tl.int64)
+    high = tl.full([], 0x7FFFFFFF if BITS > 16 else 0x7FFF, tl.int64)
 """
 BOUNDED = """\
-    LOWEST: tl.constexpr = -0x8000 if BITS == 16 else -0x7FFFFFFF - 1
+    LOWEST: tl.constexpr = -0x7FFFFFFF - 1 if BITS > 16 else -0x8000
     peaks = tl.full([BLOCK], LOWEST, tl.int32)
     for start in range(0, cols, BLOCK):
         offsets = start + lanes
@@ -58,7 +58,7 @@ def _topk(
     kept = found + row * KEPT
     starts = begin + row * KEPT
     dtype: tl.constexpr = x.dtype.element_ty
-    LOWEST: tl.constexpr = -0x8000 if BITS == 16 else -0x7FFFFFFF - 1
+    LOWEST: tl.constexpr = -0x7FFFFFFF - 1 if BITS > 16 else -0x8000
     TEAM: tl.constexpr = WIDTH // 8
     # The largest value of every group of 8 x STEPS, whole row, one read.
     steps = tl.arange(0, STEPS)[:, None] * WIDTH

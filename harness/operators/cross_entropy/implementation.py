@@ -15,7 +15,7 @@ from harness.operators.values import mixed_rows, quantise
 
 IGNORED = 0.125
 """Share of rows whose target is ignored."""
-OF_TARGETS = {"all_ignored": "nan", "edge_targets": "normal", "sure": "spike", "hidden_target": "masked"}
+OF_TARGETS = {"all_ignored": "nan", "edge_targets": "normal", "sure": "spike", "hidden_target": "normal"}
 """Regimes about targets, and what the logits are then."""
 UNIGNORED = ("stratified_spikes", "edge_targets", "sure", "hidden_target")
 COUNT_ROWS, COUNT_COLS = 16, 4099
@@ -31,7 +31,7 @@ def make_inputs(
     """logits [rows, vocab] of the regimes, targets [rows] anywhere, one in eight ignored.
 
     Where one of ``OF_TARGETS`` is alone: all rows are ignored, although some of their logits are NaN; targets are the
-    first and the last class in turn; the largest logit of each row; or hidden by -inf."""
+    first and the last class in turn; the largest logit of each row; or hidden by -inf in every other row."""
     rows, vocab = dims["rows"], dims["vocab"]
     alone = regimes[0] if len(regimes) == 1 else ""
     logits = mixed_rows(tuple(OF_TARGETS.get(regime, regime) for regime in regimes), rows, vocab, dtype, generator)
@@ -42,7 +42,7 @@ def make_inputs(
     elif alone == "sure":
         target = logits.argmax(-1)
     elif alone == "hidden_target":
-        logits[torch.arange(rows), target] = -torch.inf
+        logits[torch.arange(0, rows, 2), target[::2]] = -torch.inf
     if alone not in UNIGNORED:
         target[skipped] = int(attributes["ignore_index"])
     return {"logits": quantise(logits, dtype), "target": target}

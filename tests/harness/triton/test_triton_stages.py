@@ -53,6 +53,10 @@ def make_run(operator: str, source: str | None = None, limits: Limits | None = N
     )
 
 
+SCRATCH = {"topk": 8192 * 64 * 8}
+"""Bytes of scratch that a baseline takes for its largest shape: a packed value and place for each of the k."""
+
+
 @pytest.mark.parametrize("operator", registry.NAMES)
 def test_baselines_have_plans_and_resources_for_every_shape(operator):
     run = make_run(operator)
@@ -63,7 +67,7 @@ def test_baselines_have_plans_and_resources_for_every_shape(operator):
     for recorded, compiled in zip(run.plans, run.compiled, strict=True):
         assert compiled.plan == digest_document(to_document(recorded))
         assert all(0 < launch.registers <= 255 for launch in compiled.launches)
-    assert run.resources.scratch_bytes == 0
+    assert run.resources.scratch_bytes == SCRATCH.get(operator, 0)
     assert run.resources.peak_bytes > 0
     assert 0 < run.resources.occupancy <= 1
     assert run.resources.launches == tuple(launch for plan in run.compiled for launch in plan.launches)

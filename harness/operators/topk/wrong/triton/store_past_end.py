@@ -10,25 +10,25 @@ PARAMS = {"BLOCK": 4096, "num_warps": 8}
 @triton.jit
 def _keys(values, BITS: tl.constexpr):
     # Integers in the order of the values: NaN above all, zeros of both signs alike.
-    if BITS == 16:
+    if BITS > 16:
+        raw = values.to(tl.int32, bitcast=True)
+        size = raw & 0x7FFFFFFF
+        keys = tl.where(size > 0x7F800000, 0x7FFFFFFF, tl.where(raw < 0, -size, size))
+    else:
         raw = values.to(tl.int16, bitcast=True).to(tl.int32)
         infinite: tl.constexpr = 0x7C00 if values.dtype == tl.float16 else 0x7F80
         size = raw & 0x7FFF
         keys = tl.where(size > infinite, 0x7FFF, tl.where(raw < 0, -size, size))
-    else:
-        raw = values.to(tl.int32, bitcast=True)
-        size = raw & 0x7FFFFFFF
-        keys = tl.where(size > 0x7F800000, 0x7FFFFFFF, tl.where(raw < 0, -size, size))
     return keys
 
 
 @triton.jit
 def _values(keys, BITS: tl.constexpr, dtype: tl.constexpr):
     # What the keys were made from.
-    if BITS == 16:
-        values = tl.where(keys < 0, -keys | 0x8000, keys).to(tl.int16).to(dtype, bitcast=True)
-    else:
+    if BITS > 16:
         values = tl.where(keys < 0, -keys | (-0x7FFFFFFF - 1), keys).to(dtype, bitcast=True)
+    else:
+        values = tl.where(keys < 0, -keys | 0x8000, keys).to(tl.int16).to(dtype, bitcast=True)
     return values
 
 
@@ -38,8 +38,8 @@ def _topk(x, values, indices, found, x_stride, cols, k, BITS: tl.constexpr, BLOC
     source = x + row * x_stride
     kept = found + row * KEPT
     lanes = tl.arange(0, BLOCK)
-    low = tl.full([], -0x8000 if BITS == 16 else -0x7FFFFFFF, tl.int64)
-    high = tl.full([], 0x7FFF if BITS == 16 else 0x7FFFFFFF, tl.int64)
+    low = tl.full([], -0x7FFFFFFF if BITS > 16 else -0x8000, tl.int64)
+    high = tl.full([], 0x7FFFFFFF if BITS > 16 else 0x7FFF, tl.int64)
     for _ in range(BITS):
         if low < high:
             middle = (low + high + 1) >> 1
