@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from harness.agents.playbook import edit
@@ -16,6 +16,9 @@ from harness.agents.protocol import AgentContext
 from harness.domain.vocabulary import Direction, Tier
 
 NAME = kernels.NAME
+BLOCKS = {"short": 1024, "medium": 4096, "long": 8192}
+WARPS = {"short": 4, "medium": 8, "long": 16}
+"""Measured on an H200: 8 warps are best for rows of 4096 columns, 16 for rows of 8192."""
 
 
 def _kept(source: str) -> bool:
@@ -58,7 +61,7 @@ def _split(context: AgentContext) -> str | None:
     return changed.replace("import triton\n", "import torch\nimport triton\n", 1)
 
 
-def _add(function: str, path: Path, params: dict[str, int]) -> Callable[[AgentContext], str | None]:
+def _add(function: str, path: Path, params: Mapping[str, object]) -> Callable[[AgentContext], str | None]:
     """A transform that adds a kernel for rows that fit one block: ``own`` beside the loops, the others beside it."""
     def transform(context: AgentContext) -> str | None:
         source = context.incumbent.source
@@ -96,12 +99,11 @@ def moves(context: AgentContext) -> list[Move]:
              "Leave the masks out where a row fills its block: a comparison and a predicate less for every load and "
              "store, and fewer registers live. Needs BLOCK as wide as the rows.",
              "no masks where cols equals BLOCK", 0.3, 0.01, _form(whole=True), basis="latency"),
-        table(context, NAME, "row-tables", {"BLOCK": {"short": 1024, "medium": 4096, "long": 8192},
-                                            "num_warps": {"short": 4, "medium": 8, "long": 8}},
+        table(context, NAME, "row-tables", {"BLOCK": BLOCKS, "num_warps": {"short": 4, "medium": 8, "long": 8}},
               text="Let BLOCK be as wide as the rows of each bucket: rows of 4096 columns leave half of 8192 lanes "
               "without work and registers.", direction=Direction.TILING, basis="occupancy",
               model=lambda now: wide_rows(now, 4096, 0.1), applies=_kept),
-        table(context, NAME, "more-warps", {"num_warps": {"short": 4, "medium": 8, "long": 16}},
+        table(context, NAME, "more-warps", {"num_warps": WARPS},
               text="Give rows of 8192 columns 16 warps: two loads a thread instead of four, half the registers, so "
               "that the multiprocessor is full of threads.", direction=Direction.OCCUPANCY, basis="occupancy",
               model=lambda now: 0.01, applies=_kept),
@@ -117,12 +119,14 @@ def moves(context: AgentContext) -> list[Move]:
         Move("row-kernel", Direction.OCCUPANCY, "_rms_norm_row", Tier.HEAVY,
              "Give rows that fit a block a kernel of their own: without the loops for longer rows its threads hold "
              "fewer registers (39 instead of 40 or more at 16 warps), so that more blocks are resident, and masks "
-             "go where the row fills the block.", "a kernel of its own for rows of up to BLOCK columns", 0.5, 0.03,
-             _add(kernels.OWN, "own", {})),
+             "go where the row fills the block. BLOCK and warps are those of each bucket's rows.",
+             "a kernel of its own for rows of up to BLOCK columns, launch values by bucket", 0.5, 0.03,
+             _add(kernels.OWN, "own", {"BLOCK": BLOCKS, "num_warps": WARPS})),
         Move("rows-together", Direction.VECTORISATION, "_rms_norm_rows", Tier.HEAVY,
-             "Give every program two rows: the weight is read half as often, and two sums share one barrier.",
-             "a kernel for two rows per program", 0.1, 0.02,
-             _add(kernels.TOGETHER, "together", {"ROWS": 2})),
+             "Give a program two rows of 8192 columns, four short ones: the weight is read less often, the sums share "
+             "a barrier, and half as many blocks are started.",
+             "a kernel for several rows per program, two long or four short ones", 0.1, 0.01,
+             _add(kernels.TOGETHER, "together", {"ROWS": {"short": 4, "medium": 1, "long": 2}})),
         Move("rows-ahead", Direction.PIPELINING, "_rms_norm_ahead", Tier.HEAVY,
              "A grid of two programs per multiprocessor that stays, each with the next row on its way while this one "
              "is summed up: no block is started more than once.", "a persistent grid, one row ahead", 0.1, 0.015,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,9 @@ from harness.domain.vocabulary import Direction, Tier
 from harness.operators.base import Dims
 
 NAME = kernels.NAME
+BLOCKS = {"short": 1024, "medium": 4096, "long": 8192, "vocabulary": 8192}
+WARPS = {"short": 4, "medium": 8, "long": 16, "vocabulary": 8}
+"""Measured on an H200: 8 warps are best for rows of 4096 columns and parts of a vocabulary, 16 for rows of 8192."""
 SPLIT_PARTS = 32
 
 
@@ -54,7 +57,7 @@ def _split(context: AgentContext) -> str | None:
     return changed.replace("import triton\n", "import torch\nimport triton\n", 1)
 
 
-def _add(function: str, path: Path, params: dict[str, int]) -> Callable[[AgentContext], str | None]:
+def _add(function: str, path: Path, params: Mapping[str, object]) -> Callable[[AgentContext], str | None]:
     """A transform that adds a kernel for rows that fit one block: ``own`` beside the loops, the others beside it."""
     def transform(context: AgentContext) -> str | None:
         source = context.incumbent.source
@@ -115,12 +118,11 @@ def moves(context: AgentContext) -> list[Move]:
              "store, and fewer registers live. Needs BLOCK as wide as the rows.",
              "no masks where cols equals BLOCK", 0.3, 0.01, _form(of_kept=True, whole=True), basis="latency"),
         table(context, NAME, "row-tables",
-              {"BLOCK": {"short": 1024, "medium": 4096, "long": 8192, "vocabulary": 8192},
-               "num_warps": {"short": 4, "medium": 8, "long": 8, "vocabulary": 8}},
+              {"BLOCK": BLOCKS, "num_warps": {"short": 4, "medium": 8, "long": 8, "vocabulary": 8}},
               text="Let BLOCK be as wide as the rows of each bucket: rows of 4096 columns leave half of 8192 lanes "
               "without work and registers.", direction=Direction.TILING, basis="occupancy",
               model=lambda now: wide_rows(now, 4096, 0.1), applies=_kept),
-        table(context, NAME, "more-warps", {"num_warps": {"short": 4, "medium": 8, "long": 16, "vocabulary": 8}},
+        table(context, NAME, "more-warps", {"num_warps": WARPS},
               text="Give rows of 8192 columns 16 warps: two loads a thread instead of four, half the registers, so "
               "that the multiprocessor is full of threads.", direction=Direction.OCCUPANCY, basis="occupancy",
               model=lambda now: 0.01, applies=_kept),
@@ -135,8 +137,9 @@ def moves(context: AgentContext) -> list[Move]:
         Move("row-kernel", Direction.OCCUPANCY, "_softmax_row", Tier.HEAVY,
              "Give rows that fit a block a kernel of their own: without the loops for longer rows its threads hold "
              "fewer registers (32 instead of 40 or more at 16 warps), so that more blocks are resident, and masks "
-             "go where the row fills the block.", "a kernel of its own for rows of up to BLOCK columns", 0.5, 0.03,
-             _add(kernels.OWN, "own", {})),
+             "go where the row fills the block. BLOCK and warps are those of each bucket's rows.",
+             "a kernel of its own for rows of up to BLOCK columns, launch values by bucket", 0.5, 0.03,
+             _add(kernels.OWN, "own", {"BLOCK": BLOCKS, "num_warps": WARPS})),
         Move("rows-together", Direction.VECTORISATION, "_softmax_rows", Tier.HEAVY,
              "Give every program two rows: two maxima and two sums share their barriers.",
              "a kernel for two rows per program", 0.1, 0.015,
