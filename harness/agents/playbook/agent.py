@@ -20,6 +20,8 @@ BOOKS: dict[tuple[str, Backend], str] = {
     ("rms_norm", Backend.TRITON): "harness.agents.playbook.rms_norm_triton",
     ("softmax", Backend.TRITON): "harness.agents.playbook.softmax_triton",
     ("decode_attention", Backend.TRITON): "harness.agents.playbook.decode_attention_triton",
+    ("matmul_bias_gelu", Backend.NUMBA): "harness.agents.playbook.matmul_bias_gelu_numba",
+    ("matmul_bias_gelu", Backend.TRITON): "harness.agents.playbook.matmul_bias_gelu_triton",
     ("add_rms_norm", Backend.NUMBA): "harness.agents.playbook.add_rms_norm_numba",
     ("layer_norm", Backend.NUMBA): "harness.agents.playbook.layer_norm_numba",
     ("add_rms_norm", Backend.TRITON): "harness.agents.playbook.add_rms_norm_triton",

@@ -1,7 +1,7 @@
 """The forms that decode attention takes on Triton, as text: every strategy turns one form into another.
 
-A form is whole-cache or split, with exponentials to base e or 2, with every block masked or only the last one, with
-queries or keys as the rows of the products. What is in a source is read from its text.
+A form has exponentials to base e or 2 and masks every block or the last one alone. A kernel for parts of a sequence and
+one that combines them may stand beside the kernel for whole sequences. What is in a source is read from its text.
 """
 
 from __future__ import annotations
@@ -10,70 +10,63 @@ from dataclasses import dataclass
 
 from harness.agents.playbook import edit
 
-NAME, COMBINE_NAME = "_attend", "_combine"
+NAME, PART, COMBINE_NAME = "_attend", "_attend_part", "_combine"
 OPTIONS = ("BLOCK_N", "BLOCK_G", "BLOCK_D", "UNROLL", "CACHE_HINT")
-WHOLE_ARGUMENTS = ("q", "k_cache", "v_cache", "seq_lens", "out", "max_seq", "kv_heads", "group", "dim", "scale")
-SPLIT_ARGUMENTS = ("q", "k_cache", "v_cache", "seq_lens", "parts", "sizes", "max_seq", "kv_heads", "group", "dim",
-                   "scale", "batch", "splits", "span")
+ARGUMENTS = ("q", "k_cache", "v_cache", "seq_lens", "out", "max_seq", "kv_heads", "group", "dim", "scale")
+PART_ARGUMENTS = ("q", "k_cache", "v_cache", "seq_lens", "parts", "sizes", "max_seq", "kv_heads", "group", "dim",
+                  "scale", "batch", "splits", "span")
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Which of the forms a kernel has. ``split``: each program takes a part of a sequence; ``two``: powers of two;
-    ``peeled``: whole blocks without a mask over positions, then the rest; ``turned``: keys times queries."""
+    """Which of the forms the kernels have. ``two``: powers of two; ``peeled``: whole blocks without a mask over
+    positions, then the rest."""
 
-    split: bool = False
     two: bool = False
     peeled: bool = False
-    turned: bool = False
 
 
 def form_of(source: str) -> Form | None:
-    """The form of the kernel in ``source``, ``None`` where it is none of them."""
-    arguments, body = edit.argument_names(source, NAME), edit.body_text(source, NAME)
-    split = arguments == SPLIT_ARGUMENTS + OPTIONS
-    if not split and arguments != WHOLE_ARGUMENTS + OPTIONS:
+    """The form of the kernels in ``source``, ``None`` where they have none of them."""
+    if edit.argument_names(source, NAME) != ARGUMENTS + OPTIONS:
         return None
-    return Form(split, "tl.exp2(" in body, "whole =" in body, "tl.dot(keys" in body)
+    body = edit.body_text(source, NAME)
+    return Form("tl.exp2(" in body, "whole =" in body)
+
+
+def is_split(source: str) -> bool:
+    """Whether sequences may be split over programs."""
+    return edit.argument_names(source, PART) == PART_ARGUMENTS + OPTIONS
 
 
 def kernel(form: Form) -> str:
-    """The kernel function of ``form``."""
-    names = SPLIT_ARGUMENTS if form.split else WHOLE_ARGUMENTS
-    listed = [f"    {name},\n" for name in names] + [f"    {name}: tl.constexpr,\n" for name in OPTIONS]
-    return f"@triton.jit\ndef {NAME}(\n{''.join(listed)}):\n{body(form)}"
+    """The kernel for whole sequences."""
+    return _head(NAME, ARGUMENTS) + body(form)
 
 
 def body(form: Form) -> str:
-    """The body of the kernel function of ``form``."""
-    return _begin(form) + _loop(form) + _end(form)
+    """Its body."""
+    return WHOLE_PLACE + BEGIN + _loop(form, "0", "length") + WHOLE_END
+
+
+def part(form: Form) -> str:
+    """The kernel for a part of a sequence: a weighted mean of values and the logarithm of its weight."""
+    return _head(PART, PART_ARGUMENTS) + PART_PLACE + BEGIN + _loop(form, "first", "last") + \
+        PART_END.replace("LOG", "log2" if form.two else "log")
 
 
 def combine(form: Form) -> str:
-    """The kernel that puts the parts of a split sequence together; its base is that of ``form``."""
+    """The kernel that puts the parts of a sequence together; its base is that of ``form``."""
     return COMBINE.replace("POWER", "exp2" if form.two else "exp")
 
 
-def _begin(form: Form) -> str:
-    place = SPLIT_PLACE if form.split else WHOLE_PLACE
-    own, heads, columns = ("inside[:, None] & (members < group)[None, :]", "heads[None, :]", "columns[:, None]") \
-        if form.turned else ("(members < group)[:, None] & inside[None, :]", "heads[:, None]", "columns[None, :]")
-    shape = "[BLOCK_D, BLOCK_G]" if form.turned else "[BLOCK_G, BLOCK_D]"
-    return place + f"""\
-    members = tl.arange(0, BLOCK_G)
-    columns = tl.arange(0, BLOCK_D)
-    inside = columns < dim
-    heads = (item * kv_heads + source) * group + members
-    own = {own}
-    query = tl.load(q + {heads} * dim + {columns}, mask=own, other=0.0)
-    top = tl.full([BLOCK_G], float("-inf"), tl.float32)
-    total = tl.zeros([BLOCK_G], tl.float32)
-    gathered = tl.zeros({shape}, tl.float32)
-"""
+def _head(name: str, arguments: tuple[str, ...]) -> str:
+    listed = [f"    {name},\n" for name in arguments] + [f"    {name}: tl.constexpr,\n" for name in OPTIONS]
+    return f"@triton.jit\ndef {name}(\n{''.join(listed)}):\n"
 
 
-def _loop(form: Form) -> str:
-    first, last = ("first", "last") if form.split else ("0", "length")
+def _loop(form: Form, first: str, last: str) -> str:
+    """The online softmax over positions from ``first`` to ``last``."""
     if not form.peeled:
         return f"""\
     for start in tl.range({first}, {last}, BLOCK_N, loop_unroll_factor=UNROLL):
@@ -107,53 +100,54 @@ def _loop(form: Form) -> str:
 
 
 def _step(form: Form, *, masked: bool) -> str:
-    """One block of the online softmax; ``keys`` and ``values`` are loaded, positions are ``valid`` where ``masked``."""
+    """One block of it; ``keys`` and ``values`` are loaded, positions are ``valid`` where ``masked``."""
     power = "exp2" if form.two else "exp"
     factor = "(scale * 1.4426950408889634)" if form.two else "scale"
-    axis, along, across = (0, "[None, :]", "[:, None]") if form.turned else (1, "[:, None]", "[None, :]")
-    scores = "keys, query" if form.turned else "query, tl.trans(keys)"
-    sums = "tl.trans(values), shares.to(values.dtype)" if form.turned else "shares.to(values.dtype), values"
-    hidden = f"        scores = tl.where(valid{across}, scores, float(\"-inf\"))\n" if masked else ""
+    hidden = "        scores = tl.where(valid[None, :], scores, float(\"-inf\"))\n" if masked else ""
     return f"""\
-        scores = tl.dot({scores}, input_precision="ieee") * {factor}
+        scores = tl.dot(query, tl.trans(keys), input_precision="ieee") * {factor}
 {hidden}\
-        highest = tl.maximum(top, tl.max(scores, {axis}))
-        shares = tl.{power}(scores - highest{along})
+        highest = tl.maximum(top, tl.max(scores, 1))
+        shares = tl.{power}(scores - highest[:, None])
         shrink = tl.{power}(top - highest)
-        gathered = gathered * shrink{along}
-        gathered = tl.dot({sums}, gathered, input_precision="ieee")
-        total = total * shrink + tl.sum(shares, {axis})
+        gathered = gathered * shrink[:, None]
+        gathered = tl.dot(shares.to(values.dtype), values, gathered, input_precision="ieee")
+        total = total * shrink + tl.sum(shares, 1)
         top = highest
 """
 
 
-def _end(form: Form) -> str:
-    along, heads, columns = ("[None, :]", "[None, :]", "columns[:, None]") if form.turned else (
-        "[:, None]", "[:, None]", "columns[None, :]")
-    if not form.split:
-        return f"""\
-    result = tl.where(length > 0, gathered / total{along}, 0.0)
-    tl.store(out + heads{heads} * dim + {columns}, result, mask=own)
+BEGIN = """\
+    members = tl.arange(0, BLOCK_G)
+    columns = tl.arange(0, BLOCK_D)
+    inside = columns < dim
+    heads = (item * kv_heads + source) * group + members
+    own = (members < group)[:, None] & inside[None, :]
+    query = tl.load(q + heads[:, None] * dim + columns[None, :], mask=own, other=0.0)
+    top = tl.full([BLOCK_G], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK_G], tl.float32)
+    gathered = tl.zeros([BLOCK_G, BLOCK_D], tl.float32)
 """
-    log = "log2" if form.two else "log"
-    return f"""\
-    slots = heads * splits + part
-    tl.store(parts + slots{heads} * dim + {columns}, gathered / total{along}, mask=own)
-    tl.store(sizes + slots, top + tl.{log}(total), mask=members < group)
+WHOLE_END = """\
+    result = tl.where(length > 0, gathered / total[:, None], 0.0)
+    tl.store(out + heads[:, None] * dim + columns[None, :], result, mask=own)
 """
-
-
+PART_END = """\
+    slots = heads * splits + number
+    tl.store(parts + slots[:, None] * dim + columns[None, :], gathered / total[:, None], mask=own)
+    tl.store(sizes + slots, top + tl.LOG(total), mask=members < group)
+"""
 WHOLE_PLACE = """\
     item = tl.program_id(0).to(tl.int64)
     source = tl.program_id(1)
     length = tl.load(seq_lens + item)
 """
-SPLIT_PLACE = """\
+PART_PLACE = """\
     source = tl.program_id(0) % kv_heads
     item = (tl.program_id(0) // kv_heads % batch).to(tl.int64)
-    part = tl.program_id(0) // kv_heads // batch
+    number = tl.program_id(0) // kv_heads // batch
     length = tl.load(seq_lens + item)
-    first = part * span
+    first = number * span
     if first >= length:
         return
     last = tl.minimum(first + span, length)
@@ -162,17 +156,18 @@ COMBINE = """\
 @triton.jit
 def _combine(parts, sizes, seq_lens, out, q_heads, dim, splits, span, PARTS: tl.constexpr, BLOCK_D: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    used = tl.cdiv(tl.load(seq_lens + row // q_heads), span)
     lanes = tl.arange(0, PARTS)
     columns = tl.arange(0, BLOCK_D)
     inside = columns < dim
-    known = lanes < used
-    logs = tl.load(sizes + row * splits + lanes, mask=known, other=float("-inf"))
     cells = (row * splits + lanes[:, None]) * dim + columns[None, :]
-    gathered = tl.load(parts + cells, mask=known[:, None] & inside[None, :], other=0.0)
+    gathered = tl.load(parts + cells, mask=(lanes < splits)[:, None] & inside[None, :], other=0.0)
+    logs = tl.load(sizes + row * splits + lanes, mask=lanes < splits, other=float("-inf"))
+    length = tl.load(seq_lens + row // q_heads)
+    known = lanes * span < length
+    logs = tl.where(known, logs, float("-inf"))
     shares = tl.where(known, tl.POWER(logs - tl.max(logs, 0)), 0.0)
-    result = tl.sum(gathered * shares[:, None], 0) / tl.sum(shares, 0)
-    tl.store(out + row * dim + columns, tl.where(used > 0, result, 0.0), mask=inside)
+    result = tl.sum(tl.where(known[:, None], gathered, 0.0) * shares[:, None], 0) / tl.sum(shares, 0)
+    tl.store(out + row * dim + columns, tl.where(length > 0, result, 0.0), mask=inside)
 """
 RUN_HEAD = """\
 def run(q, k_cache, v_cache, seq_lens, out, *, scale):
@@ -218,10 +213,33 @@ RUN_CHOSEN = """\
 """
 RUN_TAIL = """\
     splits = triton.cdiv(max_seq, span)
+    group_width = max(16, triton.next_power_of_2(group))
     width = max(16, triton.next_power_of_2(dim))
+    if splits == 1:
+        _attend[(batch, kv_heads)](
+            q,
+            k_cache,
+            v_cache,
+            seq_lens,
+            out,
+            max_seq,
+            kv_heads,
+            group,
+            dim,
+            scale,
+            BLOCK_N=block,
+            BLOCK_G=group_width,
+            BLOCK_D=width,
+            UNROLL=unroll,
+            CACHE_HINT=hint,
+            num_warps=warps,
+            num_stages=stages,
+            maxnreg=None if registers == 0 else int(registers),
+        )
+        return
     parts = torch.empty((batch, q_heads, splits, dim), dtype=torch.float32, device=q.device)
     sizes = torch.empty((batch, q_heads, splits), dtype=torch.float32, device=q.device)
-    _attend[(batch * kv_heads * splits,)](
+    _attend_part[(batch * kv_heads * splits,)](
         q,
         k_cache,
         v_cache,
@@ -237,7 +255,7 @@ RUN_TAIL = """\
         splits,
         span,
         BLOCK_N=block,
-        BLOCK_G=max(16, triton.next_power_of_2(group)),
+        BLOCK_G=group_width,
         BLOCK_D=width,
         UNROLL=unroll,
         CACHE_HINT=hint,

@@ -21,7 +21,7 @@ RESIDENT = 2
 
 
 def _body(**change: bool) -> Callable[[AgentContext], str | None]:
-    """A transform that gives the kernel's body another form."""
+    """A transform that gives the kernels another form."""
     def transform(context: AgentContext) -> str | None:
         source = context.incumbent.source
         form = forms.form_of(source)
@@ -29,8 +29,9 @@ def _body(**change: bool) -> Callable[[AgentContext], str | None]:
             return None
         changed = replace(form, **change)
         source = edit.replace_body(source, NAME, forms.body(changed))
-        if not form.split or changed.two == form.two:
+        if not forms.is_split(source):
             return source
+        source = edit.replace_function(source, forms.PART, forms.part(changed))
         return edit.replace_function(source, forms.COMBINE_NAME, forms.combine(changed))
     return transform
 
@@ -38,27 +39,19 @@ def _body(**change: bool) -> Callable[[AgentContext], str | None]:
 def _split(context: AgentContext) -> str | None:
     source = context.incumbent.source
     form = forms.form_of(source)
-    if form is None or form.split:
+    if form is None or forms.is_split(source):
         return None
-    changed = replace(form, split=True)
-    source = edit.replace_function(source, NAME, forms.kernel(changed))
     source = edit.replace_function(source, "run", forms.RUN_HEAD + forms.RUN_FIXED + forms.RUN_TAIL)
-    source = edit.insert_before(source, "run", forms.combine(changed))
+    source = edit.insert_before(edit.insert_before(source, "run", forms.part(form)), "run", forms.combine(form))
     return edit.set_params(source, {"SPLITS": 16}).replace("import triton\n", "import torch\nimport triton\n", 1)
 
 
 def _chosen(context: AgentContext) -> str | None:
     source = context.incumbent.source
-    form = forms.form_of(source)
-    if form is None or not form.split or "PROGRAMS" in edit.params(source):
+    if not forms.is_split(source) or "PROGRAMS" in edit.params(source):
         return None
     source = edit.replace_function(source, "run", forms.RUN_HEAD + forms.RUN_CHOSEN + forms.RUN_TAIL)
-    return edit.set_params(source, {"SPLITS": 128, "SPAN": 64, "PROGRAMS": 4})
-
-
-def _is_split(source: str) -> bool:
-    form = forms.form_of(source)
-    return form is not None and form.split
+    return edit.set_params(source, {"SPLITS": 128, "SPAN": 64, "PROGRAMS": 2})
 
 
 def _idle(context: AgentContext) -> float:
@@ -91,19 +84,15 @@ def moves(context: AgentContext) -> list[Move]:
         Move("powers-of-two", Direction.PRECISION, NAME, Tier.MEDIUM,
              "Take exponentials to base two with the constant folded into the scale: a multiplication less per score.",
              "exp2 with the scale folded in", 0.1, 0.03, _body(two=True)),
-        Move("keys-as-rows", Direction.LAYOUT, NAME, Tier.MEDIUM,
-             "Multiply keys by queries instead of queries by keys: a block of 64 positions fills the rows of a "
-             "tensor core's tile that 16 padded query heads leave empty, and keys need no transposition.",
-             "keys as the rows of both products", 0.2, 0.1, _body(turned=True), basis="flops"),
         value_move(context, NAME, "num_stages", 3, what="loads run further ahead of the arithmetic", reach=0.3,
                    most=0.2, direction=Direction.PIPELINING),
         value_move(context, NAME, "num_stages", 4, what="loads run still further ahead", reach=0.2, most=0.08,
                    direction=Direction.PIPELINING),
         value_move(context, NAME, "BLOCK_N", 128, what="fewer rescalings, more loads in flight", reach=0.2, most=0.12),
         value_move(context, NAME, "PROGRAMS", 8, what="shorter parts: multiprocessors finish together", reach=0.1,
-                   most=0.05, applies=_is_split, direction=Direction.OCCUPANCY),
+                   most=0.05, applies=forms.is_split, direction=Direction.OCCUPANCY),
         value_move(context, NAME, "PROGRAMS", 2, what="longer parts, less to combine", reach=0.1, most=0.04,
-                   applies=_is_split, direction=Direction.OCCUPANCY),
+                   applies=forms.is_split, direction=Direction.OCCUPANCY),
         value_move(context, NAME, "num_warps", 8, what="more loads in flight per program", reach=0.1, most=0.06,
                    direction=Direction.OCCUPANCY),
         value_move(context, NAME, "num_warps", 2, what="less synchronisation in each reduction", reach=0.1, most=0.05,
