@@ -26,6 +26,10 @@ def _kept(source: str) -> bool:
     return form is not None and form.kept
 
 
+def _one_width(source: str) -> bool:
+    return _kept(source) and isinstance(edit.params(source).get("BLOCK"), int)
+
+
 def _plain(source: str) -> bool:
     return kernels.form_of(source) is not None and not _kept(source)
 
@@ -41,11 +45,13 @@ def _keep(context: AgentContext) -> str | None:
 
 
 def _form(**change: bool) -> Callable[[AgentContext], str | None]:
-    """A transform to another form of rows in registers."""
+    """A transform to another form of rows in registers, where no kernel of their own takes these rows."""
     def transform(context: AgentContext) -> str | None:
         source = context.incumbent.source
         form = kernels.form_of(source)
-        if form is None or not form.kept or replace(form, **change) == form:
+        if form is None or not form.kept or kernels.launches_of(source) != Launches():
+            return None
+        if replace(form, **change) == form:
             return None
         return edit.replace_body(source, NAME, kernels.body(replace(form, **change)))
     return transform
@@ -102,7 +108,7 @@ def moves(context: AgentContext) -> list[Move]:
         table(context, NAME, "row-tables", {"BLOCK": BLOCKS, "num_warps": {"short": 4, "medium": 8, "long": 8}},
               text="Let BLOCK be as wide as the rows of each bucket: rows of 4096 columns leave half of 8192 lanes "
               "without work and registers.", direction=Direction.TILING, basis="occupancy",
-              model=lambda now: wide_rows(now, 4096, 0.1), applies=_kept),
+              model=lambda now: wide_rows(now, 4096, 0.1), applies=_one_width),
         table(context, NAME, "more-warps", {"num_warps": WARPS},
               text="Give rows of 8192 columns 16 warps: two loads a thread instead of four, half the registers, so "
               "that the multiprocessor is full of threads.", direction=Direction.OCCUPANCY, basis="occupancy",

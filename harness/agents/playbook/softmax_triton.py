@@ -29,17 +29,24 @@ def _kept(source: str) -> bool:
     return form is not None and form.kept
 
 
+def _one_width(source: str) -> bool:
+    return _kept(source) and isinstance(edit.params(source).get("BLOCK"), int)
+
+
 def _plain(source: str) -> bool:
     return kernels.form_of(source) is not None and not _kept(source)
 
 
 def _form(params: dict[str, int] | None = None, *, of_kept: bool = False, **change: Any
           ) -> Callable[[AgentContext], str | None]:
-    """A transform to another form of the body; ``of_kept`` applies to rows in registers alone."""
+    """A transform to another form of the body; ``of_kept`` is about rows in registers and applies where no kernel of
+    their own takes them."""
     def transform(context: AgentContext) -> str | None:
         source = context.incumbent.source
-        form = kernels.form_of(source)
-        if form is None or (of_kept and not form.kept) or replace(form, **change) == form:
+        form, launches = kernels.form_of(source), kernels.launches_of(source)
+        if form is None or launches is None or replace(form, **change) == form:
+            return None
+        if of_kept and (not form.kept or launches.path != "loops"):
             return None
         changed = edit.replace_body(source, NAME, kernels.body(replace(form, **change)))
         return edit.set_params(changed, params) if params else changed
@@ -121,7 +128,7 @@ def moves(context: AgentContext) -> list[Move]:
               {"BLOCK": BLOCKS, "num_warps": {"short": 4, "medium": 8, "long": 8, "vocabulary": 8}},
               text="Let BLOCK be as wide as the rows of each bucket: rows of 4096 columns leave half of 8192 lanes "
               "without work and registers.", direction=Direction.TILING, basis="occupancy",
-              model=lambda now: wide_rows(now, 4096, 0.1), applies=_kept),
+              model=lambda now: wide_rows(now, 4096, 0.1), applies=_one_width),
         table(context, NAME, "more-warps", {"num_warps": WARPS},
               text="Give rows of 8192 columns 16 warps: two loads a thread instead of four, half the registers, so "
               "that the multiprocessor is full of threads.", direction=Direction.OCCUPANCY, basis="occupancy",
