@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from harness import EVALUATOR_VERSION
 from harness.domain.codec import from_document
+from harness.domain.digest import digest_source
 from harness.domain.peers import ClockAgreement, Protocol, Row
 from harness.domain.report import (
     BestPair,
@@ -55,7 +56,8 @@ def _operator(folder: Folder, settings: Settings, name: str) -> tuple[ReportOper
     missing: list[str] = []
     campaigns, seconds = [], 0.0
     kernels: dict[str, ReportKernel] = {}
-    sources: dict[str, str] = {}
+    baseline = spec.baseline(settings.backend)
+    sources = {digest_source(baseline): baseline}
     for agent in settings.agents:
         document = folder.read(f"{where}/{agent}/campaign.json")
         if document is None:

@@ -85,14 +85,14 @@ def best_table(operators: Iterable[ReportOperator]) -> str:
 def figures_table(figures: Iterable[Figure]) -> str:
     """The figures asked for."""
     return table("Figures asked for", [("Operator and shape", False), ("Best library when it was set", False),
-                                       ("Measured and asked for", False), ("", False)], (
+                                       ("Measured and asked for", False), ("Reached", False)], (
         [f"{escape(one.operator)} {escape(one.shape)}", escape(one.anchor), escape(one.text), REACHED[one.reached]]
         for one in figures))
 
 
 def means_table(means: Iterable[Mean]) -> str:
     """Geometric means."""
-    heads = [("Of", False), ("Shapes", True), ("Ratio", True), ("Asked for", True), ("", False)]
+    heads = [("Of", False), ("Shapes", True), ("Ratio", True), ("Asked for", True), ("Reached", False)]
     return table("Geometric means", heads, (
         [escape(mean.name), str(mean.shapes), "not measured" if mean.ratio is None else f"{mean.ratio:.3f}x",
          "" if mean.reach is None else f"{mean.reach:g}x", "" if mean.reach is None else REACHED[mean.reached]]

@@ -167,8 +167,8 @@ def _campaign(operator: Document, campaign: Document, key: str) -> None:
     best: float | None = None
     for step in campaign["steps"]:
         ratio = step["versus_baseline"]
-        if ratio is not None and step["outcome"] == "passed":
-            best = max(best or 0.0, ratio["ratio"])
+        if step["outcome"] == "passed" and (ratio is not None or step["round"] == 0):  # round 0 is the baseline itself
+            best = max(best or 0.0, 1.0 if ratio is None else ratio["ratio"])
         if step["best"] is not None and (best is None or step["best"] > best * (1 + CLOSE)):
             raise _differs(f"The curve of {campaign['agent']} on {operator['name']} claims {step['best']} at "
                            f"evaluation {step['evaluation']}, measured until then: {best}.", f"{key}.steps")

@@ -13,7 +13,7 @@ from harness.domain.report import BestPair
 from harness.domain.verdict import Ratio
 from harness.domain.vocabulary import Backend
 from harness.hardware.detect import hardware_name
-from harness.operators.base import OperatorSpec
+from harness.operators.base import OperatorSpec, ShapePoint
 from harness.peers.measure import Measured
 from harness.report.run import ReportRun
 from harness.report.settings import Folder, Settings, remember
@@ -40,10 +40,10 @@ class Sessions:
         rows, best, clocks = [], [], []
         for point in spec.workloads[workload].shapes[backend]:
             for name, source in sources.items():
-                rows.append(_row(spec, point.label, Side.OURS, name, US[name], digest_source(source)))
-            rows.append(_row(spec, point.label, Side.PEER, "torch eager", 80.0))
+                rows.append(_row(spec, point, Side.OURS, name, US[name], digest_source(source)))
+            rows.append(_row(spec, point, Side.PEER, "torch eager", 80.0))
             rows.append(Row(spec.name, point.label, "float32", Side.PEER, "Liger", absent="on NVIDIA GPUs only."))
-            rows.append(_row(spec, point.label, Side.CONTROL, "baseline", 91.0, digest_source(sources["baseline"])))
+            rows.append(_row(spec, point, Side.CONTROL, "baseline", 91.0, digest_source(sources["baseline"])))
             mine = min(sources, key=lambda name: US[name])
             best.append(BestPair(point.label, "torch eager", 80.0, mine, US[mine], _ratio(80.0 / US[mine])))
             clocks.append(ClockAgreement(spec.name, point.label, digest_source(sources["baseline"]), 91.0, 90.0,
@@ -56,9 +56,11 @@ def _ratio(value: float) -> Ratio:
     return Ratio(value, value * 0.99, value * 1.01)
 
 
-def _row(spec: OperatorSpec, shape: str, side: Side, name: str, us: float, kernel: str | None = None) -> Row:
-    return Row(spec.name, shape, "float32", side, name, kernel, "2.13.0" if side is Side.PEER else None, us, us * 0.98,
-               us * 1.02, 0.01, 40, (us,) * 5, 20.0, 1.0, 0.5, 1e-7, 0.2, True, None)
+def _row(spec: OperatorSpec, point: ShapePoint, side: Side, name: str, us: float, kernel: str | None = None) -> Row:
+    moved, flops = spec.bytes_per_call(point.work, 4), spec.flops_per_call(point.work)
+    return Row(spec.name, point.label, "float32", side, name, kernel, "2.13.0" if side is Side.PEER else None, us,
+               us * 0.98, us * 1.02, 0.01, 40, (us,) * 5, moved / us / 1e3, flops / us / 1e6, 0.5, 1e-7, 0.2, True,
+               None)
 
 
 def settings(**changes: Any) -> Settings:
