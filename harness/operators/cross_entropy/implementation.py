@@ -145,7 +145,7 @@ def exact_probes(dims: Dims, dtype: torch.dtype, generator: torch.Generator) -> 
     logits = torch.full((rows, vocab), -FAR)
     logits[torch.arange(rows), peak] = 0.0
     loss = torch.where(target == peak, 0.0, FAR)
-    nobody = {"ignore_index": -100}
+    nobody: dict[str, float] = {"ignore_index": -100}
     counts = torch.randint(COUNT_COLS // 2, COUNT_COLS + 1, (COUNT_ROWS,), generator=generator)
     ranks = torch.rand(COUNT_ROWS, COUNT_COLS, generator=generator).argsort(-1)
     shared = ranks < counts[:, None]
