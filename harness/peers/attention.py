@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.peers.base import BOTH, EAGER, Absent, Function, Peer, Problem, Tensors
 from harness.peers.compiled import called, compiled
+from harness.peers.liger import lacking
 
 NEARLY = 8
 """Lengths this close to the whole cache count as the whole cache."""
@@ -96,5 +97,6 @@ PEERS: dict[str, tuple[Peer, ...]] = {
         compiled(products, NAMES, OUT, mode="default"),  # searching products that are memory-bound takes minutes
         *_pair("cuDNN SDPA", "CUDNN_ATTENTION"),
         *_pair("flash SDPA", "FLASH_ATTENTION"),
+        lacking("decode attention"),
     ),
 }

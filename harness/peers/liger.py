@@ -5,9 +5,17 @@ from __future__ import annotations
 from importlib import import_module, metadata
 from typing import Any
 
-from harness.peers.base import Absent
+from harness.peers.base import LIGER, Absent, Function, Peer, Problem
 
 PACKAGE = "liger-kernel"
+
+
+def lacking(what: str) -> Peer:
+    """Liger's row on an operator that it does not have."""
+    def build(problem: Problem) -> Function:
+        raise Absent(f"Liger has no {what}.")
+
+    return Peer(LIGER, PACKAGE, build)
 
 
 def liger(module: str, name: str) -> Any:

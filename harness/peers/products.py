@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.peers.base import BOTH, EAGER, Absent, Function, Peer, Problem, Tensors
 from harness.peers.compiled import called, compiled
+from harness.peers.liger import lacking
 
 NAMES, OUT = ("a", "b", "bias"), ("out",)
 STEEPEST = 1.13
@@ -47,5 +48,6 @@ PEERS: dict[str, tuple[Peer, ...]] = {
              rounds=_product_rounded),
         Peer("cuBLASLt", "torch", _epilogue, "bias and GELU in the product's epilogue", rounds=_product_rounded),
         compiled(matmul_bias_gelu, NAMES, OUT, rounds=_product_rounded),
+        lacking("matrix product"),
     ),
 }

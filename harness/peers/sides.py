@@ -25,17 +25,19 @@ WARM_CALLS = 3
 
 @dataclass
 class Maker:
-    """How one side's calls are made on a shape. ``peer`` is ``None`` for the control."""
+    """How one side's calls are made on a shape. ``peer`` is ``None`` for the control; ``captures`` turns false where a
+    capture fails that nobody expected to."""
 
     name: str
     function: Function
     peer: Peer | None = None
     us: float = 0.0
+    captures: bool = True
 
     @property
     def graph(self) -> bool:
         """Whether its calls are captured."""
-        return self.peer is None or self.peer.graph
+        return self.captures and (self.peer is None or self.peer.graph)
 
     @property
     def in_place(self) -> bool:
@@ -138,14 +140,22 @@ def windows_of(slots: int, batch: int, source: random.Random) -> list[tuple[int,
 
 
 def warm(maker: Maker, slot: Tensors, place: Place, repeat: int = WARM_CALLS) -> None:
-    """Compile and call once or twice on one slot, then see how long a call takes, about; sets ``maker.us``."""
+    """Compile and call once or twice on one slot, then see how long a call takes, about; sets ``maker.us``. What cannot
+    be captured after all is called from the host from then on."""
     arrange = maker.peer.arrange if maker.peer else None
     inputs = _dense(arrange(slot), slot) if arrange else slot
     for _ in range(2):
         maker.function(inputs)
     if place.device == "cuda":
         torch.cuda.synchronize()
-    prepared = place.prepare([_bound(maker.function, inputs)], graph=maker.graph, shared=place.common())
+    calls = [_bound(maker.function, inputs)]
+    try:
+        prepared = place.prepare(calls, graph=maker.graph, shared=place.common())
+    except Exception:
+        if not maker.graph:
+            raise
+        maker.captures = False
+        prepared = place.prepare(calls, graph=False, shared=place.common())
     maker.us = sorted(prepared.sample() for _ in range(repeat))[repeat // 2]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.peers.base import BOTH, EAGER, LIGER, Function, Peer, Problem, Tensors
 from harness.peers.compiled import called, compiled
-from harness.peers.liger import PACKAGE, liger
+from harness.peers.liger import PACKAGE, lacking, liger
 
 LOGITS, LOSS = ("logits", "target"), ("loss",)
 TOP = ("values", "indices")
@@ -72,5 +72,6 @@ PEERS: dict[str, tuple[Peer, ...]] = {
     "topk": (
         Peer(EAGER, "torch", _eager_topk, ANY_ORDER, BOTH, free=("indices",), holds=_same_values),
         compiled(topk, ("x",), TOP, detail=ANY_ORDER, free=("indices",), holds=_same_values),
+        lacking("top-k"),
     ),
 }

@@ -16,8 +16,8 @@ from harness.operators.base import ShapePoint
 from harness.peers.base import Peer
 from harness.peers.checks import check, choose, keep
 from harness.peers.ring import Contents, Ring, contents_of, renew
-from harness.peers.sides import Maker, SideFailed, round_of, windows_of
-from tests.harness.peers.stub import StubPlace, table
+from harness.peers.sides import Maker, SideFailed, round_of, warm, windows_of
+from tests.harness.peers.stub import StubPlace, StubPrepared, table
 
 SPEC = registry.get("rms_norm")
 POINT = ShapePoint("8x64", {"rows": 8, "cols": 64}, 1.0, {"eps": 1e-6})
@@ -130,6 +130,21 @@ def test_a_side_that_fails_is_named() -> None:
         rounds([side("broken", broken)], contents())
     assert caught.value.name == "broken"
     assert caught.value.text == "It fails in a timed round: RuntimeError: no kernel image for this device"
+
+
+def test_what_cannot_be_captured_after_all_is_called_from_the_host() -> None:
+    class Refusing(StubPlace):
+        def prepare(self, calls: Any, *, graph: bool, shared: Any) -> StubPrepared:
+            if graph:
+                raise RuntimeError("operation not permitted when stream is capturing")
+            return super().prepare(calls, graph=graph, shared=shared)
+
+    made, place = contents(), Refusing()
+    maker = side("library", norm)
+    warm(maker, ring_of(made).slots[0], place)
+    assert not maker.graph and maker.us == 3.0 and place.prepared == [(False, 1)]
+    with pytest.raises(RuntimeError, match="no kernel"):
+        warm(side("broken", lambda inputs: (_ for _ in ()).throw(RuntimeError("no kernel"))), {}, place)
 
 
 def test_windows_are_disjoint_and_few() -> None:
