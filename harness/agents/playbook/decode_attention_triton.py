@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
 from harness.agents.playbook import decode_attention_kernels as forms
 from harness.agents.playbook import edit
+from harness.agents.playbook.arithmetic import multiprocessors, over_shapes
 from harness.agents.playbook.move import Move
 from harness.agents.playbook.values import table_move, value_move
 from harness.agents.protocol import AgentContext
-from harness.domain.vocabulary import Backend, Direction, Tier
+from harness.domain.vocabulary import Direction, Tier
 
 NAME = forms.NAME
-MULTIPROCESSORS = 132
-"""Of the H200 and H100; the prediction for a device with fewer is only too high."""
 RESIDENT = 2
 """Programs per multiprocessor, about, from which on memory is busy."""
+BUCKETS = ("short", "medium", "long", "longer", "huge", "giant")
+LEVEL = {"PROGRAMS": 64, "SPAN": 512}
+"""Values of the bucket whose batches hold lengths of all sizes: parts of 512 positions, however many."""
 
 
 def _body(**change: bool) -> Callable[[AgentContext], str | None]:
@@ -51,16 +52,15 @@ def _chosen(context: AgentContext) -> str | None:
     if not forms.is_split(source) or "PROGRAMS" in edit.params(source):
         return None
     source = edit.replace_function(source, "run", forms.RUN_HEAD + forms.RUN_CHOSEN + forms.RUN_TAIL)
-    return edit.set_params(source, {"SPLITS": 128, "SPAN": 64, "PROGRAMS": 2})
+    tables = {key: {name: LEVEL[key] if name == "huge" else value for name in BUCKETS}
+              for key, value in (("SPAN", 64), ("PROGRAMS", RESIDENT))}
+    return edit.set_params(source, {"SPLITS": 128, **tables})
 
 
 def _idle(context: AgentContext) -> float:
-    """What filling the device gives where one program per sequence and cache head leaves it idle: the weighted mean of
-    the logarithms of the shares that were used."""
-    points = context.spec.workloads[context.goal.workload].shapes[Backend.TRITON]
-    gain = sum(point.weight * math.log(MULTIPROCESSORS * RESIDENT / min(
-        MULTIPROCESSORS * RESIDENT, point.dims["batch"] * point.dims["kv_heads"])) for point in points)
-    return math.exp(gain) - 1
+    """What filling the device gives where one program per sequence and cache head leaves it idle."""
+    wanted = RESIDENT * multiprocessors(context)
+    return over_shapes(context, lambda dims: wanted / min(wanted, dims["batch"] * dims["kv_heads"]))
 
 
 def moves(context: AgentContext) -> list[Move]:
@@ -69,14 +69,17 @@ def moves(context: AgentContext) -> list[Move]:
         Move("split-cache", Direction.SPLIT_REDUCTION, NAME, Tier.HEAVY,
              "Split every sequence over up to 16 programs with a weighted mean each and the logarithm of its weight, "
              "combine them in a second kernel: one program per sequence and cache head is 8 programs at batch 1, on "
-             f"{MULTIPROCESSORS} multiprocessors. Programs of parts past a length leave at once. Costs a launch.",
+             f"{multiprocessors(context)} multiprocessors. Programs of parts past a length leave at once. Costs a "
+             "launch.",
              "cache split over programs, then a combining kernel", 0.9, 4.0, _split,
              evidence="hardware.multiprocessors", basis="occupancy", model=_idle),
         Move("split-by-length", Direction.LAUNCH, NAME, Tier.HEAVY,
-             "Choose the number of parts from length and batch, so that about four programs per multiprocessor run: "
-             "16 parts are too few for one long sequence and too many for 64 of them.",
-             "parts chosen so that about 528 programs run", 0.4, 0.4, _chosen, evidence="hardware.multiprocessors",
-             basis="occupancy"),
+             f"Choose the number of parts from length and batch, so that about {RESIDENT} programs per multiprocessor "
+             "run, and leave sequences whole where a batch is that many already: 16 parts are too few for one long "
+             f"sequence, and 64 sequences need none. Batches of mixed lengths get parts of {LEVEL['SPAN']} positions, "
+             "which level them out.",
+             "parts chosen by length and batch, whole sequences where there are enough", 0.3, 0.12, _chosen,
+             evidence="hardware.multiprocessors", basis="occupancy"),
         Move("whole-blocks", Direction.VECTORISATION, NAME, Tier.MEDIUM,
              "Take whole blocks without a mask over positions and advance one pair of addresses, and mask the last "
              "block alone: fewer instructions between loads.", "unmasked whole blocks, a masked rest", 0.2, 0.15,
@@ -89,10 +92,6 @@ def moves(context: AgentContext) -> list[Move]:
         value_move(context, NAME, "num_stages", 4, what="loads run still further ahead", reach=0.2, most=0.08,
                    direction=Direction.PIPELINING),
         value_move(context, NAME, "BLOCK_N", 128, what="fewer rescalings, more loads in flight", reach=0.2, most=0.12),
-        value_move(context, NAME, "PROGRAMS", 8, what="shorter parts: multiprocessors finish together", reach=0.1,
-                   most=0.05, applies=forms.is_split, direction=Direction.OCCUPANCY),
-        value_move(context, NAME, "PROGRAMS", 2, what="longer parts, less to combine", reach=0.1, most=0.04,
-                   applies=forms.is_split, direction=Direction.OCCUPANCY),
         value_move(context, NAME, "num_warps", 8, what="more loads in flight per program", reach=0.1, most=0.06,
                    direction=Direction.OCCUPANCY),
         value_move(context, NAME, "num_warps", 2, what="less synchronisation in each reduction", reach=0.1, most=0.05,

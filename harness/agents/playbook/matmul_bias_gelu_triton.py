@@ -18,8 +18,8 @@ from harness.operators.base import Dims
 NAME = forms.NAME
 LARGE = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "num_warps": 8, "num_stages": 3}
 SQUARE = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 8, "num_stages": 3}
-DEEP = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 4, "num_stages": 4}
-FLAT = {"BLOCK_M": 32, "BLOCK_N": 64, "BLOCK_K": 128, "num_warps": 4, "num_stages": 4}
+DEEP = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 128, "num_warps": 4, "num_stages": 3}
+FLAT = {"BLOCK_M": 32, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 4, "num_stages": 6}
 TOO_LARGE = {"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": 64, "num_warps": 8, "num_stages": 4}
 
 
@@ -85,7 +85,7 @@ def moves(context: AgentContext) -> list[Move]:
         Move("tiles-by-rows", Direction.TILING, NAME, Tier.LIGHT,
              "Tiles by the number of rows: 128 x 256 for many (each value loaded counts 128 or 256 times, and eight "
              "warps hold the accumulator in 128 registers a thread), 64 x 128 for some, so that 128 programs share "
-             "1024 x 1024, 32 x 64 with long steps for few, where b is all that moves.",
+             "1024 x 1024, 32 x 128 six stages deep for few, where b is all that moves.",
              "tiles, warps and stages as tables over rows", 0.8, 2.0, _values(_by_bucket(FLAT, DEEP, LARGE)),
              evidence="tunables", basis="bytes"),
         Move("square-tiles", Direction.TILING, NAME, Tier.LIGHT,

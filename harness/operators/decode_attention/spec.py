@@ -53,17 +53,22 @@ def _flops(dims: Dims) -> int:
 
 
 def _tile(params: Mapping[str, object], dims: Dims, itemsize: int) -> TileDemand:
-    """A block of keys is live in the cache's dtype while its products are summed across columns."""
-    block, warps = int(params.get("BLOCK_N", 64)), int(params.get("num_warps", 4))  # type: ignore[call-overload]
-    width = 1 << (dims["dim"] - 1).bit_length()
-    registers = -(-block * width * itemsize // (4 * 32 * warps))
-    shared = 4 * warps * width
+    """Pipelining keeps all stages but one of both blocks in shared memory; scores and the weighted sum of 16 padded
+    query heads are float32 in registers."""
+    values = {"BLOCK_N": 64, "num_warps": 4, "num_stages": 2, **params}
+    block, warps, stages = (int(values[name]) for name in ("BLOCK_N", "num_warps", "num_stages"))  # type: ignore[call-overload]
+    width = max(16, 1 << (dims["dim"] - 1).bit_length())
+    heads = max(16, 1 << (dims["q_heads"] // dims["kv_heads"] - 1).bit_length())
+    threads, held = 32 * warps, stages - 1 if dims["max_seq"] > block else 0
+    shared = held * 2 * block * width * itemsize
+    registers = -(-heads * (block + width) // threads)
     return TileDemand(
         shared_bytes=shared,
         registers_per_thread=registers + 32,
-        text=f"a block of {block} keys of width {width} at {itemsize} bytes over {32 * warps} threads is {registers} "
-        f"registers a thread, plus at least 32 for the query, the sums and addresses; the sum over positions across "
-        f"{warps} warps takes {warps} x {width} x 4 = {shared} bytes of shared memory",
+        text=f"{block} keys and as many values of width {width} at {itemsize} bytes, {held} of {stages} stages kept: "
+        f"{held} x 2 x {block} x {width} x {itemsize} = {shared} bytes of shared memory; scores and sums of {heads} "
+        f"heads, {heads} x ({block} + {width}) over {threads} threads, are {registers} registers a thread, plus at "
+        "least 32 for the query and addresses",
     )
 
 
@@ -105,8 +110,8 @@ SPEC = OperatorSpec(
             },
             dtypes={Backend.NUMBA: "float32", Backend.TRITON: "bfloat16"},
             regimes=("normal", "peaked", "offset"),
-            note="Heads of Llama 3 8B (32 over 8) in the cases of a server: one long conversation, a document of 131,072"
-            " positions, batches of 16 and 64, and a batch of 32 whose lengths differ (log-uniform from 1 to 16,384, "
+            note="Heads of Llama 3 8B (32 over 8) in the cases of a server: one conversation of 8,192 positions, one "
+            "of 131,072, batches of 16 and 64, and a batch of 32 whose lengths differ (log-uniform from 1 to 16,384, "
             "1,688 on average); the CPU's problems are cut down so that a call takes under 5 ms on one core. "
             "Lengths are the whole cache or up to three less unless a shape says ragged.",
         )
@@ -146,7 +151,7 @@ SPEC = OperatorSpec(
                 note="what the L2 cache is told about keys and values"),
         Tunable("SPAN", (Backend.TRITON,), 64, 8192, power_of_two=True, note="least cache positions of a split"),
         Tunable("SPLITS", (Backend.TRITON,), 1, 256, power_of_two=True, note="parts a sequence is split into at most"),
-        Tunable("PROGRAMS", (Backend.TRITON,), 1, 32, note="programs wanted per multiprocessor"),
+        Tunable("PROGRAMS", (Backend.TRITON,), 1, 64, note="programs wanted per multiprocessor"),
         Tunable("num_warps", (Backend.TRITON,), 1, 16, power_of_two=True, note="warps per program"),
         Tunable("num_stages", (Backend.TRITON,), 1, 8, note="software pipelining depth"),
         Tunable("maxnreg", (Backend.TRITON,), choices=(0, 96, 128, 192), note="most registers a thread, 0 any number"),
