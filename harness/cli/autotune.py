@@ -30,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernel", type=Path, metavar="FILE", help="the starting kernel (default: the baseline)")
     parser.add_argument("--shape", action="append", default=[], metavar="LABEL", help="only these measured shapes")
     parser.add_argument("--space", type=int, metavar="N", help="configurations a bucket (default: the whole grid)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="build no further configuration after so long")
     parser.add_argument("--strategy", choices=["halving", "exhaustive"], default="halving")
     parser.add_argument("--seed", type=int, default=0, help="which configurations are drawn (default 0)")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="the search's journal, begun or continued")
@@ -67,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     clock = None if arguments.compile_only else Clock(space, hardware, open_device, seed=secrets.randbits(63))
     progress = _Progress(quiet=arguments.json)
     try:
-        result = Search(space, points, farm, journal, clock, strategy=arguments.strategy, tell=progress).run()
+        result = Search(space, points, farm, journal, clock, strategy=arguments.strategy,
+                        seconds=arguments.seconds, tell=progress).run()
     finally:
         if clock is not None:
             clock.close()

@@ -72,10 +72,13 @@ class Search:
     """One search over ``points`` for every bucket of ``space``. Without a clock it builds and times nothing."""
 
     def __init__(self, space: Space, points: Sequence[Point], farm: Farm, journal: Journal, clock: Clock | None = None,
-                 *, strategy: str = "halving", tell: Told = lambda what, done, of, text: None) -> None:
+                 *, strategy: str = "halving", seconds: float | None = None,
+                 tell: Told = lambda what, done, of, text: None) -> None:
+        """After ``seconds`` no further configuration is built; those that are there go through all rungs."""
         self._space, self._points, self._farm = space, list(points), farm
         self._journal, self._clock, self._tell = journal, clock, tell
-        self._strategy = strategy
+        self._strategy, self._seconds = strategy, seconds
+        self._until = math.inf
         self._built: dict[Config, Built] = {}
         self._starts: dict[str, Built] = {}
         self._sizes: list[int] = []
@@ -87,6 +90,7 @@ class Search:
             InfrastructureError: the starting kernel cannot be built or timed here, or nothing can.
         """
         began = time.monotonic()
+        self._until = math.inf if self._seconds is None else began + self._seconds
         samples = SAMPLES if self._strategy == "halving" else (sum(SAMPLES),)
         if self._clock is None:
             self._build_all()
@@ -108,7 +112,7 @@ class Search:
         todo = [point for point in self._points
                 if any(not self._journal.known(Config(bucket, point)) for bucket in self._space.buckets)]
         done = 0
-        for batch in self._farm.build(todo):
+        for batch in self._farm.build(todo, stop=self._late):
             for one in batch:
                 self._journal.built(one)
             done += len(batch)
@@ -140,7 +144,7 @@ class Search:
                 if any(not self._journal.known(Config(bucket, point)) for bucket in self._space.buckets)]
         waiting: dict[str, list[Built]] = {bucket: [] for bucket in self._space.buckets}
         total, done = len(self._points) * len(self._space.buckets), 0
-        for batch in _ahead(lambda stop: self._farm.build(todo, stop=stop)):
+        for batch in _ahead(lambda stop: self._farm.build(todo, stop=lambda: stop() or self._late())):
             for one in batch:
                 self._journal.built(one)
                 done += 1
@@ -155,6 +159,9 @@ class Search:
             self._tell("first rung", done, total, f"{len(self._journal.times(0))} timed")
         for bucket, left in waiting.items():
             self._time(0, bucket, left, samples)
+
+    def _late(self) -> bool:
+        return time.monotonic() > self._until
 
     def _further_rungs(self, samples: Sequence[int]) -> dict[str, Found]:
         """Time the survivors again, rung by rung; the best of each bucket."""

@@ -53,6 +53,8 @@ class FakeFarm:
     def build(self, points: Sequence[Point], buckets: Sequence[str] | None = None,
               stop: Callable[[], bool] = lambda: False) -> Iterator[list[Built]]:
         for point in points:
+            if stop():
+                return
             wanted = tuple(buckets or self.space.buckets)
             self.asked.append((point, wanted))
             yield [self._one(Config(bucket, point)) for bucket in wanted]

@@ -129,6 +129,17 @@ def test_without_a_clock_everything_is_built_and_nothing_timed() -> None:
     assert result.configurations == 16
 
 
+def test_a_search_out_of_time_ends_with_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    farm, clock = FakeFarm(SPACE), clock_of(SPACE, model_of(SPACE))
+    try:
+        cut = Search(SPACE, SPACE.drawn(None, 3), farm, Journal({}, path), clock, seconds=-1.0).run()  # type: ignore[arg-type]
+    finally:
+        clock.close()
+    assert (cut.configurations, cut.best) == (0, {})
+    assert values(searched(Journal({}, path)), "BLOCK") == BEST  # and goes on from its journal
+
+
 def test_a_space_names_what_does_not_exist() -> None:
     with pytest.raises(UsageError, match="4x4000"):
         space_of(SPACE.spec, "llm", SPACE.source, ["none"])
