@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -86,13 +87,14 @@ def check(kept: Kept, contents: Contents, table: torch.Tensor, peer: Peer | None
             words.append(found.text)
     if peer is not None and peer.holds is not None and not peer.holds(inputs, kept.outputs):
         words.append("What it left does not belong together.")
-    return Checked(error, worst, not words, " ".join(words))
+    return Checked(error, worst if math.isfinite(worst) else None, not words, " ".join(words))
 
 
 def _share(got: torch.Tensor, answer: Expected) -> float:
     finite = torch.isfinite(got) & torch.isfinite(answer.values)
-    off = torch.where(finite, (got.double() - answer.values).abs() / answer.bound, 0.0)
-    return float(off.max()) if off.numel() else 0.0
+    off = torch.where(finite, (got.double() - answer.values).abs(), 0.0)
+    share = torch.where(off > 0.0, off / answer.bound, 0.0)  # endless where nothing is allowed
+    return float(share.max()) if share.numel() else 0.0
 
 
 def _own_rounding(got: torch.Tensor, answer: Expected, declared: str) -> torch.Tensor | float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.domain.digest import digest_source
@@ -29,7 +29,7 @@ Told = Callable[[str], None]
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One session: rows, agreement of the clocks, best pairs, raw samples, seconds that the device was held. ``failed``
-    says on which shapes our kernels could not be timed."""
+    says on which shapes our kernels could not be timed; ``rates`` are the device's measured roofs."""
 
     rows: tuple[Row, ...]
     clocks: tuple[ClockAgreement, ...]
@@ -39,6 +39,7 @@ class Measured:
     notes: tuple[str, ...]
     held_s: float
     failed: tuple[str, ...] = ()
+    rates: dict[str, float] = field(default_factory=dict)
 
 
 def measure(spec: OperatorSpec, backend: Backend, workload: str, hardware: str, sources: Mapping[str, str], *,
@@ -73,7 +74,7 @@ def measure(spec: OperatorSpec, backend: Backend, workload: str, hardware: str, 
     rows = figures.rows_of(taken, spec, points, dtype, peers, kernels, control and control[0], found)
     clocks = figures.clocks_of(taken, spec, control[0], kernels[control[0]]) if control else ()
     return Measured(rows, clocks, figures.best_of(taken, rows), figures.raw(taken), found, tuple(taken.notes),
-                    taken.held_s, tuple(f"{label}: {text}" for label, text in taken.failed.items()))
+                    taken.held_s, tuple(f"{label}: {text}" for label, text in taken.failed.items()), taken.rates)
 
 
 def protocol(backend: Backend, rounds: int | None = None, pairs: int | None = None) -> Protocol:

@@ -33,8 +33,8 @@ from harness.evaluation.timing.rings import Rings
 from harness.evaluation.timing.session import Session
 from harness.hardware.cores import reserve
 from harness.hardware.detect import detect_cpu, environment
-from harness.hardware.device_roofs import device_roofs, matrix_peak
-from harness.hardware.matmul import matmul_roof
+from harness.hardware.device_roofs import DeviceRoofs, device_roofs, matrix_peak
+from harness.hardware.matmul import MatmulRoof, matmul_roof
 from harness.hardware.roofs import roofs
 from harness.operators.base import OperatorSpec, ShapePoint
 from harness.peers.session import Us
@@ -115,13 +115,25 @@ class PlanClock:
 
     def floor_s(self, label: str) -> float:
         """See ``Ours``."""
-        if self._device is None:
-            self._device = self._start()
-        shape, class_ = self._shapes[label], environment(Backend.TRITON, self._hardware).class_
+        shape = self._shapes[label]
         dims = dims_in_use(self._spec, shape.point.dims, shape.inputs)
         moved = self._spec.bytes_per_call(dims, DTYPES[self._dtype].itemsize)
-        rate = matmul_roof(class_).rate(self._dtype) or matrix_peak(self._hardware, self._dtype)
-        return device_roofs(self._device, class_).floor_s(moved, self._spec.flops_per_call(dims), rate)
+        measured, matmul = self._roofs()
+        rate = matmul.rate(self._dtype) or matrix_peak(self._hardware, self._dtype)
+        return measured.floor_s(moved, self._spec.flops_per_call(dims), rate)
+
+    def rates(self) -> dict[str, float]:
+        """See ``Ours``."""
+        measured, matmul = self._roofs()
+        found = {"copy_gbps": round(measured.copy / 1e9, 1), "read_gbps": round(measured.read / 1e9, 1)}
+        return found if matmul.flops is None else {**found, "matmul_tflops": round(matmul.flops / 1e12, 1)}
+
+    def _roofs(self) -> tuple[DeviceRoofs, MatmulRoof]:
+        """Kept ones, or measured now."""
+        if self._device is None:
+            self._device = self._start()
+        class_ = environment(Backend.TRITON, self._hardware).class_
+        return device_roofs(self._device, class_), matmul_roof(class_)
 
     def close(self) -> None:
         """See ``Ours``."""
@@ -160,6 +172,10 @@ class CpuClock:
         dims = self._points[label].work
         return roofs().floor_s(self._spec.bytes_per_call(dims, 4), self._spec.flops_per_call(dims),
                                self._rings[label].footprint)
+
+    def rates(self) -> dict[str, float]:
+        """None by one name: a CPU's roof depends on how much is moved."""
+        return {}
 
     def close(self) -> None:
         """See ``Ours``."""

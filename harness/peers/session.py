@@ -39,6 +39,10 @@ class Ours(Protocol):
         """The least seconds that the measured roofs allow for a call, by its bytes and operations."""
         ...
 
+    def rates(self) -> dict[str, float]:
+        """The measured roofs by name and unit, as verdicts name them."""
+        ...
+
     def close(self) -> None:
         """Give everything back; idempotent."""
         ...
@@ -56,6 +60,7 @@ class Taken:
     checks: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     graphs: dict[tuple[str, str], bool | None] = field(default_factory=dict)
     floors: dict[str, float] = field(default_factory=dict)
+    rates: dict[str, float] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
@@ -248,6 +253,7 @@ class PeerSession:
     def _floors(self) -> None:
         if self._ours is not None:
             self.taken.floors = {label: self._ours.floor_s(label) for label in self._asked.shapes}
+            self.taken.rates = self._ours.rates()
 
     def _check(self) -> None:
         """After the device was given back: float64 takes its time."""

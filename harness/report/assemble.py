@@ -38,7 +38,7 @@ def assemble(folder: Folder, settings: Settings, began: str, finished: str, envi
         operators.append(operator)
         missing += lacks
         device_s += seconds
-    roofs = _roofs(operators)
+    roofs = _roofs(operators, [rates for name in settings.operators for rates in _rates(folder, name)])
     return Report(
         began=began, finished=finished, complete=not missing, backend=str(settings.backend), hardware=settings.hardware,
         workload=settings.workload, environment=environment, evaluator=EVALUATOR_VERSION,
@@ -112,9 +112,15 @@ def _all(documents: Iterable[Any], kind: type[T]) -> tuple[T, ...]:
     return tuple(from_document(one, kind) for one in documents)
 
 
-def _roofs(operators: list[ReportOperator]) -> dict[str, float] | None:
-    """The device's roofs as the verdicts' notes hold them, the highest of each."""
+def _rates(folder: Folder, name: str) -> list[Mapping[str, float]]:
+    return [(folder.read(f"operators/{name}/{phase}.json") or {}).get("rates", {}) for phase in ("peers", "final")]
+
+
+def _roofs(operators: list[ReportOperator], sessions: Iterable[Mapping[str, float]]) -> dict[str, float] | None:
+    """The device's roofs as sessions and the verdicts' notes hold them, the highest of each."""
     found: dict[str, float] = {}
+    for rates in sessions:
+        found |= {name: max(found.get(name, 0.0), float(value)) for name, value in rates.items()}
     for operator in operators:
         for kernel in operator.kernels:
             roofs = ((kernel.verdict or {}).get("environment", {}).get("clocks", {}) or {}).get("roofs") or {}

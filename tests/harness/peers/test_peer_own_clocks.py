@@ -39,6 +39,7 @@ def test_launch_plans_are_timed_shape_by_shape_by_the_device_clock(monkeypatch: 
         assert sum(found["8x160"]["baseline"]) > 1.8 * sum(found["8x160"]["playbook"])
         moved = 2 * 8 * 160 * 2
         assert clock.floor_s("8x160") == pytest.approx(moved / 4.4e12, rel=1e-6)
+        assert clock.rates() == {"copy_gbps": 4200.0, "read_gbps": 4400.0}
     finally:
         clock.close()
 

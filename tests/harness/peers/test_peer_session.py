@@ -70,6 +70,9 @@ class Ours:
     def floor_s(self, label: str) -> float:
         return 20e-6
 
+    def rates(self) -> dict[str, float]:
+        return {"copy_gbps": 4200.0}
+
     def close(self) -> None:
         return None
 
@@ -113,11 +116,13 @@ def test_a_clock_that_measures_all_shapes_at_once_is_interleaved_too() -> None:
 
 def test_rows_name_everybody_and_keep_n_and_spread() -> None:
     log: list[str] = []
-    found = rows(session(lambda: Process(log, us=US), log).run(5, 4))
+    taken = session(lambda: Process(log, us=US), log).run(5, 4)
+    found = rows(taken)
     label = LABELS[0]
     eager = found[label, "torch eager", Side.PEER]
     assert (eager.median_us, eager.n, eager.round_us, eager.version) == (80.0, 20, (80.0,) * 5, "2.13.0")
     assert eager.right and eager.roof_share == pytest.approx(0.25)
+    assert taken.rates == {"copy_gbps": 4200.0}
     assert found[label, "playbook", Side.OURS].median_us == 40.0
     assert found[label, "baseline", Side.CONTROL].kernel == KERNEL
     absent = found[label, "Liger", Side.PEER]

@@ -42,6 +42,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
 def test_a_whole_report_follows_its_schema_and_names_every_part(whole: tuple[Report, Path]) -> None:
     report, home = whole
     assert report.complete and not report.missing
+    assert report.roofs == {"copy_gbps": 4200.0}
     document = json.loads((home / "report/report.json").read_text())
     check_schema(document, "report")
     assert from_document(document, Report) == report
