@@ -41,7 +41,11 @@ def make_inputs(
         target = torch.arange(rows) % 2 * (vocab - 1)
     elif alone == "sure":
         target = logits.argmax(-1)
-    elif alone == "hidden_target":
+    else:  # a model does not hide what it is to learn
+        picked = logits[torch.arange(rows), target]
+        seen = ~torch.isneginf(picked) | torch.isneginf(logits).all(-1)
+        logits[torch.arange(rows), target] = torch.where(seen, picked, 0.0)
+    if alone == "hidden_target":
         logits[torch.arange(0, rows, 2), target[::2]] = -torch.inf
     if alone not in UNIGNORED:
         target[skipped] = int(attributes["ignore_index"])

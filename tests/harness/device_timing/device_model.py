@@ -135,7 +135,7 @@ class ModelDevice:
             outputs = {name: exact[name].to(value.dtype) for name, value in outputs.items()}
         for value in outputs.values():
             if kernel == self.model.off:
-                value.view(-1)[-5] += 1.0
+                value.view(-1)[-5] += 1
             rows = value.shape[0]
             first = start % (rows - rows // 25 + 1)  # hashed from the contents
             if kernel == self.model.partial and not (self.model.copies_differ and side == request.compared[1]):
@@ -149,7 +149,7 @@ class ModelDevice:
             elif self.model.instead == "zeros":
                 value[row] = 0.0
             else:
-                value[row].view(torch.int16).fill_(output_poison("bfloat16", poison))
+                value[row : row + 1].view(torch.int16).fill_(output_poison("bfloat16", poison))
 
     def _level(self, kernel: str, request: RoundRequest) -> float:
         swing = self.model.swing.get(kernel, (1.0,))
@@ -176,7 +176,8 @@ class ModelDevice:
         arrays = self._contents(request, sweep.starts[sweep.slots.index(slot)])
         outputs = load_implementation(self._spec).honest(arrays, dict(self._attributes))
         if sides[sweep.kept_side] == self.model.wrong:
-            outputs = {name: torch.where(value.isfinite(), value * 1.5 + 1, value) for name, value in outputs.items()}
+            outputs = {name: torch.where(value.isfinite(), value * 1.5 + 1, value).to(value.dtype)
+                       for name, value in outputs.items()}
         held = {**arrays, **outputs}
         if self.model.broken_inputs:
             held |= {name: arrays[name] * 0.5 for name in request.renewed}
