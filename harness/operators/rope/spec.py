@@ -81,9 +81,9 @@ SPEC = OperatorSpec(
             title="Queries and keys of attention layers",
             shapes={
                 Backend.NUMBA: (
-                    _point(0.5, 1, 512, 32, 8, 128),
+                    _point(0.5, 1, 128, 32, 8, 128),
                     _point(0.3, 64, 1, 32, 8, 128),
-                    _point(0.2, 2, 512, 8, 8, 64),
+                    _point(0.2, 2, 256, 8, 8, 64),
                 ),
                 Backend.TRITON: (
                     _point(0.5, 4, 4096, 32, 8, 128),
