@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from harness.domain.plan import LaunchResources
 from harness.domain.profile import CounterProfile
@@ -90,6 +91,18 @@ def _print_timing(verdict: Verdict) -> None:
         sys.stdout.write(f"  overall {_ratio(ratio)} over {role}\n")
     sys.stdout.write(f"  {verdict.comparison} than the {verdict.compared_with}; A/A noise {timing.noise:.2%}, "
                      f"{timing.rounds} rounds, evidence {timing.evidence}\n")
+    for text in verdict.suspicious:
+        sys.stdout.write(f"  suspicious, a person has to look: {text}\n")
+    _print_library(verdict.environment.clocks.get("library"))
+
+
+def _print_library(known: Any) -> None:
+    """What the rules on libraries were held against, or that they are off; nothing in older verdicts."""
+    if isinstance(known, dict):
+        known = ", ".join(f"{best['name']} {_time(best['us'])} on {shape}" for shape, best in known.items())
+        sys.stdout.write(f"  best libraries of this environment class: {known}\n")
+    elif known:
+        sys.stdout.write(f"  rules on libraries {known}\n")
 
 
 def figures_of(shape: ShapeTiming) -> list[str]:

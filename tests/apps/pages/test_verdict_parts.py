@@ -170,6 +170,9 @@ def test_telemetry_is_words_and_what_was_not_read_says_so() -> None:
     assert "Power" not in found and found["Other processes on the device"].text == "0"
     hidden = {fact.name: fact.text for fact in steadiness.telemetry({"gpu": {"event_reasons": None}})}
     assert hidden["Throttle reasons"] == "not readable here"
+    known = steadiness.telemetry({"library": {"8192x8192": {"name": "Liger", "us": 67.02}}})
+    assert known[0].text == "Liger 67.0 µs on 8192x8192"
+    assert steadiness.telemetry({"library": "off: nothing was measured"})[0].text.startswith("off")
     device = steadiness.telemetry({"roofs": {"copy_gbps": 4249.0, "read_gbps": 4400.0, "matrix_datasheet_tflops": None},
                                    "native": {"host_us": 31.25, "shape": "8x8", "walls": ["landlock"]}})
     assert [fact.text for fact in device] == [

@@ -45,3 +45,15 @@ def test_a_profile_without_counters_says_why(capsys: pytest.CaptureFixture[str])
     document = copy.deepcopy(schema("verdict")["examples"][1])
     document["profile"].update(source="launcher clock", tool=None, why="ncu is not installed here")
     assert "profile by launcher clock (ncu is not installed here)" in printed(document, capsys)
+
+
+def test_libraries_are_named_or_their_rules_are_off(capsys: pytest.CaptureFixture[str]) -> None:
+    document = copy.deepcopy(schema("verdict")["examples"][1])
+    assert "libraries" not in printed(document, capsys)
+    document["environment"]["clocks"]["library"] = {"8192x8192": {"name": "Liger", "us": 67.02}}
+    document["suspicious"] = ["8192x8192: twice as fast as the best library."]
+    text = printed(document, capsys)
+    assert "best libraries of this environment class: Liger 67.0 us on 8192x8192" in text
+    assert "suspicious, a person has to look: 8192x8192: twice" in text
+    document["environment"]["clocks"]["library"] = "off: no library was measured in this environment class"
+    assert "rules on libraries off: no library was measured" in printed(document, capsys)

@@ -112,6 +112,12 @@ def telemetry(clocks: Mapping[str, Any]) -> list[Fact]:
         found.append(Fact("Load average", f"{clocks['load']:.2f}"))
     if "overhead_us" in clocks:
         found.append(Fact("Cost of a request", f"{clocks['overhead_us']:.1f} µs, taken off"))
+    library = clocks.get("library")
+    if isinstance(library, Mapping):
+        found.append(Fact("Best libraries here", ", ".join(
+            f"{best['name']} {best['us']:.1f} µs on {shape}" for shape, best in library.items())))
+    elif library:
+        found.append(Fact("Rules on libraries", str(library)))
     if "verified_samples" in clocks:
         found.append(Fact("Timed outputs verified", f"{clocks['verified_samples']} blocks"))
     return found
