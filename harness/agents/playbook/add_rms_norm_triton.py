@@ -1,16 +1,22 @@
-"""Strategies for add_rms_norm on Triton: one read of both rows, an early weight, cache hints, a split reduction."""
+"""Strategies for add_rms_norm on Triton: one read of both rows, fitted launches with cache hints, a split reduction."""
 
 from __future__ import annotations
 
 from harness.agents.playbook.move import Move
-from harness.agents.playbook.norm_triton import OFTEN, ONCE, RowKernel, launch_moves
+from harness.agents.playbook.norm_triton import OFTEN, ONCE, RowKernel, by_bucket, launch_moves
 from harness.agents.protocol import AgentContext
 from harness.domain.vocabulary import Direction, Tier
 
 KERNEL = RowKernel("_add_rms_norm", ("x", "residual", "weight", "out", "residual_out", "cols", "eps", "BLOCK"))
+WARPS = (4, 4, 32)
+"""Of the buckets: four arrays are moved for one reduction, so a long row gets a load a thread."""
 GAINS = "        gains = tl.load(weight + lanes, mask=mask, other=0.0).to(tl.float32)\n"
 SUM = "        kept += tl.load(residual + first + lanes, mask=mask, other=0.0).to(tl.float32)\n"
 SCALE = "        scale = 1.0 / tl.sqrt(tl.sum(kept * kept, 0) / cols + eps)\n"
+CLOSE = """\
+        close = kept.to(x.dtype.element_ty).to(tl.float32)
+        scale = 1.0 / tl.sqrt(tl.sum(close * close, 0) / cols + eps)
+"""
 # A row that BLOCK holds never meets the loops of wider ones, whose accumulators would take registers from it.
 ONE_READ = """\
     first = tl.program_id(0).to(tl.int64) * cols
@@ -20,7 +26,7 @@ ONE_READ = """\
         kept = tl.load(x + first + lanes, mask=mask, other=0.0).to(tl.float32)
 """ + SUM + """\
         tl.store(residual_out + first + lanes, kept, mask=mask)
-""" + SCALE + GAINS + """\
+""" + GAINS + SCALE + """\
         tl.store(out + first + lanes, kept * scale * gains, mask=mask)
     else:
         steps = tl.arange(0, 1024)
@@ -102,19 +108,14 @@ def moves(context: AgentContext) -> list[Move]:
         Move("one-read", Direction.FUSION, name, Tier.MEDIUM,
              "Keep the sums of a row of up to BLOCK columns in registers between the mean square and the result and "
              "make BLOCK as wide as the rows: x and residual are read once instead of twice, a third of all traffic "
-             "that reaches the second-level cache.",
+             "that reaches the second-level cache. The weight is asked for with them.",
              "the row's sum stays in registers; BLOCK 8192, 16 warps", 0.5, 0.45,
              KERNEL.replaced(ONE_READ, "kept", {"BLOCK": 8192, "num_warps": 16}), evidence="profile.bytes"),
-        Move("gains-early", Direction.PIPELINING, name, Tier.MEDIUM,
-             "Ask for the weight together with x and residual instead of after the reduction: a row of a small batch "
-             "then waits for memory once, not twice.",
-             "weight loaded before the reduction", 0.3, 0.05,
-             KERNEL.edited((SCALE + GAINS, GAINS + SCALE)),
-             basis="latency"),
-        Move("stream", Direction.LAYOUT, name, Tier.MEDIUM,
-             "Say what comes back: x, residual and both results pass through the caches once, the weight is read by "
-             "every row. The second-level cache then keeps the weight and writes results out early.",
-             "rows and results evict-first, weight evict-last", 0.3, 0.04,
+        Move("fitted-stream", Direction.LAYOUT, name, Tier.MEDIUM,
+             "Fit the launch to each row and say what comes back: no lanes beyond a bucket's widest row, a load per "
+             "thread of a long one; x, residual and both results pass through the caches once (evict-first), the "
+             "weight is read by every row (evict-last), so that the second-level cache keeps it.",
+             "BLOCK and warps by bucket; rows and results evict-first, weight evict-last", 0.4, 0.08,
              KERNEL.edited(("tl.load(x + first + lanes, mask=mask, other=0.0)",
                             f"tl.load(x + first + lanes, mask=mask, other=0.0{ONCE})"),
                            ("tl.load(residual + first + lanes, mask=mask, other=0.0)",
@@ -122,12 +123,19 @@ def moves(context: AgentContext) -> list[Move]:
                            ("tl.load(weight + lanes, mask=mask, other=0.0)",
                             f"tl.load(weight + lanes, mask=mask, other=0.0{OFTEN})"),
                            ("lanes, kept, mask=mask)", f"lanes, kept, mask=mask{ONCE})"),
-                           ("* gains, mask=mask)", f"* gains, mask=mask{ONCE})"))),
+                           ("* gains, mask=mask)", f"* gains, mask=mask{ONCE})"),
+                           values=by_bucket(WARPS))),
+        Move("rounded-sum", Direction.PRECISION, name, Tier.MEDIUM,
+             "Normalise the sum as it is handed out, rounded: both are right, and a row of the inputs' dtype takes "
+             "half the registers while the program waits for its reduction. Risk: the compiler keeps it wide anyway.",
+             "the row is kept rounded", 0.2, 0.03,
+             KERNEL.edited((SCALE, CLOSE), ("lanes, kept * scale", "lanes, close * scale")),
+             basis="occupancy"),
         Move("split-reduction", Direction.SPLIT_REDUCTION, name, Tier.HEAVY,
              "Split each row over several programs that add, store and square their part, combine them in a second "
              "kernel: few long rows then fill the device. Costs a read of the sum and a launch.",
              "partial sums over splits, then a combining kernel", 0.2, 0.2,
              KERNEL.relaunched(SPLIT, SPLIT_RUN, {"BLOCK": 1024, "num_warps": 4}, before=PARTIAL),
              evidence="hardware.multiprocessors"),
-        *launch_moves(context, KERNEL, (4, 4, 32)),
+        *launch_moves(context, KERNEL, WARPS),
     ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from harness.agents.playbook.move import Move
-from harness.agents.playbook.norm_triton import OFTEN, ONCE, RowKernel, launch_moves
+from harness.agents.playbook.norm_triton import OFTEN, ONCE, RowKernel, by_bucket, launch_moves
 from harness.agents.protocol import AgentContext
 from harness.domain.vocabulary import Direction, Tier
 
 KERNEL = RowKernel("_layer_norm", ("x", "weight", "bias", "out", "x_stride", "out_stride", "cols", "eps", "BLOCK"))
+WARPS = (4, 4, 8)
+"""Of the buckets: two reductions wait for all warps of a program, so a row gets few."""
 # A row that BLOCK holds never meets the loops of wider ones, whose accumulators would take registers from it.
 HEAD = """\
     row = tl.program_id(0).to(tl.int64)
@@ -220,19 +222,21 @@ def moves(context: AgentContext) -> list[Move]:
         Move("one-reduction", Direction.ALGORITHM, name, Tier.MEDIUM,
              "Sum distances from an anchor, the mean of the first 32 columns, and their squares in one reduction: the "
              "row waits once instead of twice for all warps of its program. Near the mean nothing cancels.",
-             "both sums in one reduction about an anchor", 0.4, 0.06,
+             "both sums in one reduction about an anchor", 0.3, 0.04,
              KERNEL.replaced(JOINT, "anchor", needs="kept"), basis="latency"),
-        Move("stream", Direction.LAYOUT, name, Tier.MEDIUM,
-             "Say what comes back: x and the result pass through the caches once, weight and bias are read by every "
-             "row. The second-level cache then keeps the parameters and writes results out early.",
-             "x and result evict-first, weight and bias evict-last", 0.3, 0.05,
+        Move("fitted-stream", Direction.LAYOUT, name, Tier.MEDIUM,
+             "Fit the launch to each row and say what comes back: no lanes beyond a bucket's widest row, few warps "
+             "where little is reduced; x and the result pass through the caches once (evict-first), weight and bias "
+             "are read by every row (evict-last), so that the second-level cache keeps them.",
+             "BLOCK and warps by bucket; x and result evict-first, weight and bias evict-last", 0.4, 0.1,
              KERNEL.edited(("kept = tl.load(x + row * x_stride + lanes, mask=mask, other=0.0)",
                             f"kept = tl.load(x + row * x_stride + lanes, mask=mask, other=0.0{ONCE})"),
                            ("tl.load(weight + lanes, mask=mask, other=0.0)",
                             f"tl.load(weight + lanes, mask=mask, other=0.0{OFTEN})"),
                            ("tl.load(bias + lanes, mask=mask, other=0.0)",
                             f"tl.load(bias + lanes, mask=mask, other=0.0{OFTEN})"),
-                           ("scale * gains + shifts, mask=mask)", f"scale * gains + shifts, mask=mask{ONCE})"))),
+                           ("scale * gains + shifts, mask=mask)", f"scale * gains + shifts, mask=mask{ONCE})"),
+                           values=by_bucket(WARPS))),
         Move("mean-of-squares", Direction.PRECISION, name, Tier.MEDIUM,
              "Take the variance as the mean square less the squared mean: one reduction less to wait for. Risk: where "
              "a row lies far from 0 the two cancel, and the bound demands two-pass accuracy.",
@@ -249,5 +253,5 @@ def moves(context: AgentContext) -> list[Move]:
              "partial means and spreads over splits, then a joining kernel", 0.2, 0.15,
              KERNEL.relaunched(SPLIT, SPLIT_RUN, {"BLOCK": 1024, "num_warps": 4}, before=MOMENTS),
              evidence="hardware.multiprocessors"),
-        *launch_moves(context, KERNEL, (4, 4, 8)),
+        *launch_moves(context, KERNEL, WARPS),
     ]

@@ -14,6 +14,8 @@ from harness.domain.vocabulary import Direction, Tier
 Transform = Callable[[AgentContext], str | None]
 ONCE = ', eviction_policy="evict_first"'
 OFTEN = ', eviction_policy="evict_last"'
+NAMES, WIDTHS = ("short", "medium", "long"), (1024, 4096, 8192)
+"""The buckets of row operators and the widths of a row that is held whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class RowKernel:
             return edit.set_params(changed, values) if values else changed
         return transform
 
-    def edited(self, *changes: tuple[str, str]) -> Transform:
+    def edited(self, *changes: tuple[str, str], values: Mapping[str, object] | None = None) -> Transform:
         """A transform of texts within the body; does not apply unless all of them are there."""
         def transform(context: AgentContext) -> str | None:
             source = context.incumbent.source
@@ -47,7 +49,8 @@ class RowKernel:
                 return None
             for old, new in changes:
                 body = body.replace(old, new)
-            return edit.replace_body(source, self.name, body)
+            changed = edit.replace_body(source, self.name, body)
+            return edit.set_params(changed, values) if values else changed
         return transform
 
     def relaunched(self, kernel: str, run: str, values: Mapping[str, object], before: str = "",
@@ -65,30 +68,37 @@ class RowKernel:
         return transform
 
 
-def launch_moves(context: AgentContext, kernel: RowKernel, warps_by_bucket: tuple[int, ...]) -> list[Move]:
+def by_bucket(warps: tuple[int, int, int]) -> dict[str, object]:
+    """PARAMS for whole rows: each bucket's widest row (8192 in the open one) and its ``warps``."""
+    return {"BLOCK": dict(zip(NAMES, WIDTHS, strict=True)), "num_warps": dict(zip(NAMES, warps, strict=True))}
+
+
+def launch_moves(context: AgentContext, kernel: RowKernel, warps_by_bucket: tuple[int, int, int]) -> list[Move]:
     """The light strategies: widths and warps, one width per bucket and ``warps_by_bucket``."""
     name = kernel.name
 
-    def kept(source: str) -> bool:
-        return "kept" in edit.body_text(source, name)
-
     def looped(source: str) -> bool:
-        return not kept(source)
+        return "kept" not in edit.body_text(source, name)
+
+    def even(source: str) -> bool:
+        return isinstance(edit.params(source).get("num_warps"), int)
 
     def warps(value: int, what: str, most: float) -> Move:
-        return value_move(context, name, "num_warps", value, what=what, reach=0.2, most=most,
+        return value_move(context, name, "num_warps", value, what=what, reach=0.2, most=most, applies=even,
                           direction=Direction.OCCUPANCY)
 
     listed = ", ".join(map(str, warps_by_bucket))
     return [
         Move("row-wide-blocks", Direction.TILING, name, Tier.LIGHT,
-             "Let BLOCK be each bucket's widest row: shorter rows then waste no lanes and no registers on columns that "
-             "do not exist, and more programs are resident.",
-             "BLOCK 1024, 4096 and 8192 by bucket", 0.3, 0.06, _row_wide(kept), evidence="tunables", basis="occupancy"),
+             "Let BLOCK be each bucket's widest row: one step per row, and shorter rows waste no lanes and no "
+             "registers on columns that do not exist.",
+             "BLOCK 1024, 4096 and 8192 by bucket", 0.3, 0.06, lambda now: _table(now, "BLOCK", WIDTHS),
+             evidence="tunables", basis="occupancy"),
         Move("warps-by-bucket", Direction.OCCUPANCY, name, Tier.LIGHT,
              "Let warps grow with the row: a short one is reduced by few warps that wait for each other briefly, a "
-             "long one needs many so that its registers leave room for other programs.",
-             f"num_warps {listed} by bucket", 0.25, 0.05, _warps(warps_by_bucket, kept), evidence="tunables"),
+             "long one needs more so that its registers leave room for other programs.",
+             f"num_warps {listed} by bucket", 0.25, 0.05, lambda now: _table(now, "num_warps", warps_by_bucket),
+             evidence="tunables"),
         value_move(context, name, "BLOCK", 4096, what="fewer loop steps, wider loads", reach=0.2, most=0.12,
                    applies=looped),
         value_move(context, name, "BLOCK", 2048, what="fewer loop steps", reach=0.2, most=0.08, applies=looped),
@@ -101,23 +111,11 @@ def launch_moves(context: AgentContext, kernel: RowKernel, warps_by_bucket: tupl
     ]
 
 
-def _row_wide(applies: Callable[[str], bool]) -> Transform:
-    def transform(context: AgentContext) -> str | None:
-        buckets = context.spec.buckets
-        widths = [] if buckets is None else [8192 if bound is None else bound for _, bound in buckets.bounds]
-        return _table(context, "BLOCK", widths, applies)
-    return transform
-
-
-def _warps(values: Sequence[int], applies: Callable[[str], bool]) -> Transform:
-    return lambda context: _table(context, "num_warps", values, applies)
-
-
-def _table(context: AgentContext, key: str, values: Sequence[int], applies: Callable[[str], bool]) -> str | None:
+def _table(context: AgentContext, key: str, values: Sequence[int]) -> str | None:
     """``key`` as a table of ``values`` over the buckets, where all of them are allowed and it is not that yet."""
     source, buckets = context.incumbent.source, context.spec.buckets
     tunable = context.spec.tunable(key, context.goal.backend)
-    if buckets is None or tunable is None or not applies(source):
+    if buckets is None or tunable is None:
         return None
     table = {name: value for (name, _), value in zip(buckets.bounds, values, strict=True)}
     inside = all(tunable.low <= value <= tunable.high for value in values)

@@ -25,8 +25,8 @@ from tests.harness.judge.evaluations import judged, make_run
 LADDERS = [
     ("add_rms_norm", Backend.NUMBA, ("relaxed-sum",)),
     ("layer_norm", Backend.NUMBA, ("relaxed-sum",)),
-    ("add_rms_norm", Backend.TRITON, ("one-read", "gains-early", "stream", "row-wide-blocks", "warps-by-bucket")),
-    ("layer_norm", Backend.TRITON, ("one-read", "stream", "row-wide-blocks", "warps-by-bucket")),
+    ("add_rms_norm", Backend.TRITON, ("one-read", "fitted-stream")),
+    ("layer_norm", Backend.TRITON, ("one-read", "fitted-stream")),
 ]
 
 
@@ -98,8 +98,9 @@ def test_templates_leave_foreign_kernels_alone(operator: str) -> None:
 @pytest.mark.sandbox
 @pytest.mark.parametrize(("operator", "keys"), [
     ("add_rms_norm", LADDERS[2][2]),
+    ("add_rms_norm", ("one-read", "rounded-sum")),
     ("layer_norm", LADDERS[3][2]),
-    ("layer_norm", ("one-read", "one-reduction", "stream")),
+    ("layer_norm", ("one-read", "one-reduction", "fitted-stream")),
     ("layer_norm", ("one-read", "row-pairs")),
     ("layer_norm", ("split-reduction",)),
 ], ids=lambda value: value if isinstance(value, str) else value[-1])
