@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from harness.agents.playbook import edit
 from harness.agents.playbook import rope_kernels as kernels
 from harness.agents.playbook.arithmetic import measured_us, over_shapes
 from harness.agents.playbook.move import Move
@@ -35,11 +36,14 @@ def _form(applies: Callable[[str], bool], **change: bool) -> Callable[[AgentCont
     return transform
 
 
-def _launch(launch: kernels.Launch, only_two: bool = False) -> Callable[[AgentContext], str | None]:
-    def transform(context: AgentContext) -> str | None:
-        source = context.incumbent.source
-        return kernels.relaunch(source, launch) if _two(source) or not only_two else None
-    return transform
+def _launch(launch: kernels.Launch) -> Callable[[AgentContext], str | None]:
+    return lambda context: kernels.relaunch(context.incumbent.source, launch)
+
+
+def _one_launch(context: AgentContext) -> str | None:
+    source = context.incumbent.source
+    changed = kernels.relaunch(source, "blocks") if _two(source) else None
+    return None if changed is None else edit.set_params(changed, {"BLOCK": 8, "num_warps": 2})
 
 
 def _one_launch_less(context: AgentContext) -> float:
@@ -57,9 +61,9 @@ def moves(context: AgentContext) -> list[Move]:
         Move("one-launch", Direction.FUSION, NAME, Tier.HEAVY,
              "Turn q and k in one launch, a program for every block of heads of one position: a decode step pays for "
              "one launch instead of two, heads of a program share one row of angles, and no index is divided for "
-             "every head.",
-             "one launch, a block of heads of one position per program", 1.0, 0.15, _launch("blocks", only_two=True),
-             basis="latency", model=_one_launch_less, evidence="profile.median_us"),
+             "every head. Two warps for eight heads of 64 pairs make every load one of sixteen bytes.",
+             "one launch, eight heads of one position per program, 2 warps", 1.0, 0.15, _one_launch, basis="latency",
+             model=_one_launch_less, evidence="profile.median_us"),
         Move("shared-angles", Direction.VECTORISATION, NAME, Tier.MEDIUM,
              "Load one row of angles for all heads of a program where BLOCK divides the number of heads: an eighth of "
              "the loads of angles from the first cache, fewer registers, and one division instead of one per head.",
@@ -84,11 +88,10 @@ def moves(context: AgentContext) -> list[Move]:
              evidence="hardware.multiprocessors"),
         table(context, NAME, "small-programs", {"BLOCK": {"decode": 4, "chunk": 8, "long": 8},
                                                 "num_warps": {"decode": 1, "chunk": 2, "long": 2}},
-              text="Sixteen bytes a load: eight heads of 64 pairs over two warps are one load of eight elements a "
-              "thread for each half; four heads and one warp in a decode step, whose few heads then spread over twice "
-              "as many programs.", direction=Direction.TILING, basis="latency",
-              model=lambda now: over_shapes(now, lambda dims: 1.05), applies=lambda source:
-              kernels.form_of(source) is not None),
+              text="Four heads and one warp in a decode step, whose few heads then spread over twice as many programs; "
+              "eight heads and two warps elsewhere, so that every load is one of sixteen bytes.",
+              direction=Direction.TILING, basis="latency", applies=lambda source: kernels.form_of(source) is not None,
+              model=lambda now: over_shapes(now, lambda dims: 1.03 if dims["seq"] <= 16 else 1.0)),
         value_move(context, NAME, "num_warps", 2, what="sixteen bytes a load instead of eight, for eight heads of 64 "
                    "pairs", reach=0.3, most=0.06, direction=Direction.OCCUPANCY),
         value_move(context, NAME, "BLOCK", 16, what="sixteen bytes a load, with as many threads", reach=0.3, most=0.05),
