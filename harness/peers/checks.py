@@ -13,7 +13,8 @@ import torch
 from harness.evaluation.buffers import dtype_of
 from harness.evaluation.judge.compare import compare
 from harness.evaluation.judge.oracle import Expected, InvalidReference, expect, largest_error
-from harness.evaluation.judge.rows import row_dim, row_elements
+from harness.evaluation.judge.rows import cut_along, cut_dims, inner_axes, inner_dim, row_dim, row_elements
+from harness.operators.base import Dims, OperatorSpec
 from harness.operators.implementation import Tensors
 from harness.peers.base import Peer
 from harness.peers.ring import Contents, rows_of
@@ -61,10 +62,32 @@ def keep(outputs: Tensors, rows: range, start: int) -> Kept:
                               for name, values in outputs.items()})
 
 
+def affordable(spec: OperatorSpec, dims: Dims, start: int) -> range | None:
+    """A block of the inner dimension that the oracle can afford, placed by the contents' ``start``, of rows that are
+    too large; ``None`` for all of it."""
+    inner, dim = inner_dim(spec), row_dim(spec)
+    if inner is None or dim is None:
+        return None
+    each = dims[dim] * row_elements(spec, dims, dim)
+    if each <= BUDGET:
+        return None
+    count = max(1, BUDGET * dims[inner] // each)
+    first = start % (dims[inner] - count + 1)
+    return range(first, first + count)
+
+
 def check(kept: Kept, contents: Contents, table: torch.Tensor, peer: Peer | None) -> Checked:
     """Hold what was kept against the oracle. ``table``: the factors, on the host."""
     spec, dim = contents.spec, row_dim(contents.spec) if kept.rows else None
     dims, inputs = rows_of(contents, kept.rows, dim, kept.start, table)
+    outputs = kept.outputs
+    block = affordable(spec, dims, kept.start) if dim is not None else None
+    if block is not None:
+        moved = inner_axes(spec, dims)
+        inputs = {one.name: cut_along(inputs[one.name], one.dims, moved, block) for one in spec.inputs}
+        outputs = {one.name: cut_along(outputs[one.name], one.dims, moved, block) for one in spec.outputs
+                   if one.name in outputs}
+        dims = cut_dims(dims, moved, block)
     try:
         answers = expect(spec, dims, inputs, contents.attributes, contents.dtype)
     except InvalidReference as invalid:
@@ -75,7 +98,7 @@ def check(kept: Kept, contents: Contents, table: torch.Tensor, peer: Peer | None
     for output in spec.outputs:
         if output.name in free:
             continue
-        got, answer = kept.outputs[output.name], replace(answers[output.name], allowance=None)
+        got, answer = outputs[output.name], replace(answers[output.name], allowance=None)
         error = max(error, largest_error(got, answer.values) or 0.0)
         worst = max(worst, _share(got, answer))
         more = _own_rounding(got, answer, output.dtype or contents.dtype)
@@ -85,7 +108,7 @@ def check(kept: Kept, contents: Contents, table: torch.Tensor, peer: Peer | None
         found = compare(output.name, output.dims, got, torch.zeros(got.shape, dtype=torch.bool), allowed).finding
         if found is not None:
             words.append(found.text)
-    if peer is not None and peer.holds is not None and not peer.holds(inputs, kept.outputs):
+    if peer is not None and peer.holds is not None and not peer.holds(inputs, outputs):
         words.append("What it left does not belong together.")
     return Checked(error, worst if math.isfinite(worst) else None, not words, " ".join(words))
 
