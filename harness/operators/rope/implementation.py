@@ -53,13 +53,13 @@ def _angles(seq: int, half: int, generator: torch.Generator) -> tuple[torch.Tens
     return angles.cos().float(), angles.sin().float()
 
 
-def _turned(inputs: Tensors, dtype: torch.dtype) -> Tensors:
-    """Both outputs, computed in ``dtype``."""
+def _turned(inputs: Tensors, dtype: torch.dtype, sign: float = -1.0) -> Tensors:
+    """Both outputs, computed in ``dtype``; ``sign`` is that of the second half's share in the first."""
     cos, sin = (inputs[name].to(dtype)[None, :, None] for name in ("cos", "sin"))
     outputs = {}
     for name, target in NAMES:
         left, right = inputs[name].to(dtype).chunk(2, -1)
-        outputs[target] = torch.cat([left * cos - right * sin, right * cos + left * sin], -1)
+        outputs[target] = torch.cat([left * cos + sign * (right * sin), right * cos + left * sin], -1)
     return outputs
 
 
@@ -71,10 +71,7 @@ def reference(inputs: Tensors, attributes: Attributes) -> Tensors:
 def magnitude(inputs: Tensors, attributes: Attributes) -> dict[str, tuple[torch.Tensor, torch.Tensor | float]]:
     """|x1 cos| + |x2 sin|: where the products cancel, their roundings stay."""
     sizes = {name: values.double().abs() for name, values in inputs.items()}
-    scales = _turned({**sizes, "sin": sizes["sin"]}, torch.float64)
-    for name, target in NAMES:
-        left, right = sizes[name].chunk(2, -1)
-        scales[target][..., : left.shape[-1]] = left * sizes["cos"][None, :, None] + right * sizes["sin"][None, :, None]
+    scales = _turned(sizes, torch.float64, sign=1.0)
     return {target: (scale, 0.0) for target, scale in scales.items()}
 
 
