@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,13 +50,13 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.show.with_suffix(".html").write_text(page(report), "utf-8")
         print_report(report, arguments.show.with_suffix(".html"))
         return 0 if report.complete else 1
-    folder, settings, began = _begun(arguments)
+    folder, settings, todo, began = _begun(arguments)
     from harness.cli.optimize import real_evaluator
     from harness.cli.progress import Quiet
     from harness.report.run import ReportRun, write
 
     budget = None if arguments.budget_minutes is None else 60.0 * arguments.budget_minutes
-    one = ReportRun(folder, settings, began, real_evaluator(Quiet()), _told, budget)
+    one = ReportRun(folder, settings, began, real_evaluator(Quiet()), _told, budget, todo)
     try:
         one.run()
     finally:
@@ -66,7 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if report.complete else 1
 
 
-def _begun(arguments: argparse.Namespace) -> tuple[Folder, Settings, str]:
+def _begun(arguments: argparse.Namespace) -> tuple[Folder, Settings, Settings, str]:
+    """The folder, what the whole report holds, what this run does of it, and when the report was begun."""
     only, agents, phases = (_names(getattr(arguments, name)) for name in ("only", "agents", "phases"))
     _known("operator", only, registry.NAMES)
     _known("agent", agents, AGENTS)
@@ -76,7 +76,11 @@ def _begun(arguments: argparse.Namespace) -> tuple[Folder, Settings, str]:
         settings, began = remembered(folder)
         ensure_present(settings.backend)
         _ensure_same_device(settings)
-        return folder, settings.narrowed(only, agents, phases), began
+        todo = settings.narrowed(only, agents, phases)
+        whole = settings.widened(todo)
+        if whole != settings:
+            remember(folder, whole, began)
+        return folder, whole, todo, began
     if arguments.out is None:
         raise UsageError("report needs --out DIR for a new report, or --resume DIR to go on with one.")
     folder = Folder(arguments.out)
@@ -94,8 +98,8 @@ def _begun(arguments: argparse.Namespace) -> tuple[Folder, Settings, str]:
         arguments.rounds, arguments.seconds, arguments.peer_rounds, arguments.pairs,
         arguments.space)
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    remember(folder, replace(settings, operators=only or registry.NAMES), began)
-    return folder, settings, began
+    remember(folder, settings, began)
+    return folder, settings, settings, began
 
 
 def _ensure_same_device(settings: Settings) -> None:

@@ -51,7 +51,8 @@ class Piece:
 
 @dataclass
 class ReportRun:
-    """One run of a report, which may be one of several. ``evaluate`` judges, ``measure`` times libraries."""
+    """One run of a report, which may be one of several. ``evaluate`` judges, ``measure`` times libraries; ``todo`` is
+    what this run does of the whole ``settings``."""
 
     folder: Folder
     settings: Settings
@@ -59,6 +60,7 @@ class ReportRun:
     evaluate: Evaluator
     told: Told
     budget_s: float | None = None
+    todo: Settings | None = None
     measure: Measure = measure
     search: Callable[..., Any] = run_search
     clock: Callable[[], float] = time.monotonic
@@ -69,7 +71,7 @@ class ReportRun:
         """Every piece that is not there yet, as far as the budget reaches; a piece that fails is named and left out."""
         self._since = self.clock()
         try:
-            for piece in pieces(self.settings):
+            for piece in pieces(self.todo or self.settings):
                 if self._done(piece):
                     continue
                 left = self._left_s()

@@ -43,9 +43,15 @@ class Settings:
 
     def narrowed(self, operators: tuple[str, ...] | None, agents: tuple[str, ...] | None,
                  phases: tuple[str, ...] | None) -> Settings:
-        """For a run that does a part of it; what is not named stays."""
+        """For a run that does a part of it, or something more; what is not named stays."""
         return replace(self, operators=operators or self.operators, agents=agents or self.agents,
                        phases=phases or self.phases)
+
+    def widened(self, other: Settings) -> Settings:
+        """With what ``other`` runs besides, in the usual order."""
+        return replace(self, operators=tuple(dict.fromkeys(self.operators + other.operators)),
+                       agents=tuple(dict.fromkeys(self.agents + other.agents)),
+                       phases=tuple(phase for phase in PHASES if phase in self.phases + other.phases))
 
 
 class Folder:
@@ -86,8 +92,9 @@ class Folder:
 
 
 def remember(folder: Folder, settings: Settings, began: str) -> None:
-    """Store the settings of a new report."""
-    folder.write("run.json", {"settings": asdict(settings), "began": began, "runs": []})
+    """Store the settings of a report, of one that goes on beside its earlier runs."""
+    runs = (folder.read("run.json") or {}).get("runs", [])
+    folder.write("run.json", {"settings": asdict(settings), "began": began, "runs": runs})
 
 
 def remembered(folder: Folder) -> tuple[Settings, str]:

@@ -45,12 +45,10 @@ def test_launch_plans_are_timed_shape_by_shape_by_the_device_clock(monkeypatch: 
 
 
 class Failing(ModelDevice):
-    """Ends with a fault in its rounds, from the second on."""
+    """Ends with a fault in every round."""
 
     def round(self, request: RoundRequest, *, timeout_s: float = 30.0) -> RoundResult:
-        if self.requests:
-            raise DeviceFault("launch_failed", "CUDA_ERROR_LAUNCH_FAILED")
-        return super().round(request, timeout_s=timeout_s)
+        raise DeviceFault("launch_failed", "CUDA_ERROR_LAUNCH_FAILED")
 
 
 @pytest.mark.parametrize(("faults", "survives"), [(1, True), (9, False)])

@@ -157,6 +157,24 @@ def test_pieces_come_operator_by_operator_in_the_order_of_phases() -> None:
     assert len(list(pieces(settings(phases=("peers",))))) == 2
 
 
+def test_a_run_of_a_part_leaves_the_rest_of_the_report_in_place(tmp_path: Path) -> None:
+    report_run(tmp_path / "report", Sessions(), phases=("peers",)).run()
+    sessions = Sessions()
+    run = report_run(tmp_path / "report", sessions, phases=("peers", "final"))
+    run.todo = run.settings.narrowed(("softmax",), None, ("final",))
+    run.run()
+    assert [operator for operator, _ in sessions.asked] == ["softmax"]
+    assert [bool(operator.rows) for operator in run.report().operators] == [True, True]
+
+
+def test_what_a_later_run_adds_belongs_to_the_report() -> None:
+    first, more = settings(operators=("softmax",), phases=("peers",)), settings(operators=("rms_norm",),
+                                                                             phases=("final",), agents=("playbook",))
+    whole = first.widened(more)
+    assert (whole.operators, whole.phases) == (("softmax", "rms_norm"), ("peers", "final"))
+    assert whole.agents == first.agents and first.widened(first) == first
+
+
 def test_settings_survive_in_the_folder(tmp_path: Path) -> None:
     report_run(tmp_path / "report", Sessions(), operators=("softmax",), rounds=7)
     found, began = remembered(Folder(tmp_path / "report"))
