@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from harness.agents.playbook import edit
 
-NAME, PARTIAL, FINISH = "_matmul", "_partial", "_finish"
+NAME, PARTIAL, FINISH, DESCRIBED = "_matmul", "_partial", "_finish", "_described"
 ARGUMENTS = ("a", "b", "bias", "out", "m", "k", "n", "BLOCK_M", "BLOCK_N", "BLOCK_K")
 BAND = 8
 """Tile rows of a band."""
@@ -37,6 +37,11 @@ def form_of(source: str) -> Form | None:
 def is_split(source: str) -> bool:
     """Whether long sums are split where there are few tiles."""
     return PARTIAL in edit.functions(source)
+
+
+def is_described(source: str) -> bool:
+    """Whether large problems take their tiles by tensor descriptors."""
+    return DESCRIBED in edit.functions(source)
 
 
 def body(form: Form) -> str:
@@ -151,6 +156,50 @@ def _finish(parts, bias, out, n, total, splits, BLOCK: tl.constexpr):
     sums = tl.load(bias + cells % n, mask=inside, other=0.0).to(tl.float32)
     for part in range(0, splits):
         sums += tl.load(parts + part * total.to(tl.int64) + cells, mask=inside, other=0.0)
+"""
+KERNEL_DESCRIBED = f"""\
+@triton.jit
+def _described(a, b, bias, out, m, k, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    height, width = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
+    band = {BAND} * width
+    for place in tl.range(tl.program_id(0), height * width, tl.num_programs(0), flatten=True):
+        first = place // band * {BAND}
+        tall = tl.minimum(height - first, {BAND})
+        row = (first + place % band % tall) * BLOCK_M
+        column = place % band // tall * BLOCK_N
+        sums = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+        for start in range(0, k, BLOCK_K):
+            sums = tl.dot(a.load([row, start]), b.load([start, column]), sums, input_precision="ieee")
+        left, right = tl.split(tl.permute(tl.reshape(sums, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1)))
+        columns = column + tl.arange(0, BLOCK_N // 2)
+        left += tl.load(bias + columns, mask=columns < n, other=0.0).to(tl.float32)[None, :]
+        power = tl.exp2(left * (-2.302208198 - 0.1029432407 * left * left))
+        out.store([row, column], (left / (1.0 + power)).to(out.dtype))
+        columns += BLOCK_N // 2
+        right += tl.load(bias + columns, mask=columns < n, other=0.0).to(tl.float32)[None, :]
+        power = tl.exp2(right * (-2.302208198 - 0.1029432407 * right * right))
+        out.store([row, column + BLOCK_N // 2], (right / (1.0 + power)).to(out.dtype))
+"""
+RUN_DESCRIBED = """\
+    lined = 16 // a.element_size()  # rows and bases of what a descriptor describes are multiples of 16 bytes
+    offsets = a.storage_offset() % lined + b.storage_offset() % lined + out.storage_offset() % lined
+    if m > 1024 and k % lined == 0 and n % lined == 0 and offsets == 0:
+        programs = torch.cuda.get_device_properties(a.device).multi_processor_count
+        _described[(min(tiles, programs),)](
+            TensorDescriptor.from_tensor(a, [int(block_m), int(block_k)]),
+            TensorDescriptor.from_tensor(b, [int(block_k), int(block_n)]),
+            bias,
+            TensorDescriptor.from_tensor(out, [int(block_m), int(block_n) // 2]),
+            m,
+            k,
+            n,
+            BLOCK_M=block_m,
+            BLOCK_N=block_n,
+            BLOCK_K=block_k,
+            num_warps=warps,
+            num_stages=stages,
+        )
+        return
 """
 RUN_HEAD = """\
 def run(a, b, bias, out):

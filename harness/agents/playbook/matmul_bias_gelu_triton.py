@@ -59,9 +59,26 @@ def _split(context: AgentContext) -> str | None:
     form = forms.form_of(source)
     if form is None or forms.is_split(source):
         return None
-    source = edit.replace_function(source, "run", forms.RUN_HEAD + forms.RUN_SPLIT + forms.RUN_TAIL)
+    middle = forms.RUN_DESCRIBED + forms.RUN_SPLIT if forms.is_described(source) else forms.RUN_SPLIT
+    source = edit.replace_function(source, "run", forms.RUN_HEAD + middle + forms.RUN_TAIL)
     source = edit.insert_before(edit.insert_before(source, NAME, forms.partial(form)), NAME, forms.finish(form))
-    return edit.set_params(source, {"SPLITS": 4}).replace("import triton\n", "import torch\nimport triton\n", 1)
+    return _with_torch(edit.set_params(source, {"SPLITS": 4}))
+
+
+def _described(context: AgentContext) -> str | None:
+    source = context.incumbent.source
+    if forms.form_of(source) is None or forms.is_described(source):
+        return None
+    middle = forms.RUN_DESCRIBED + forms.RUN_SPLIT if forms.is_split(source) else forms.RUN_DESCRIBED
+    source = edit.replace_function(source, "run", forms.RUN_HEAD + middle + forms.RUN_TAIL)
+    source = _with_torch(edit.insert_before(source, "run", forms.KERNEL_DESCRIBED))
+    more = "import triton.language as tl\nfrom triton.tools.tensor_descriptor import TensorDescriptor\n"
+    return source.replace("import triton.language as tl\n", more, 1)
+
+
+def _with_torch(source: str) -> str:
+    head = "import triton\n"
+    return source if "import torch\n" in source else source.replace(head, f"import torch\n{head}", 1)
 
 
 def _idle(context: AgentContext) -> float:
@@ -110,6 +127,12 @@ def moves(context: AgentContext) -> list[Move]:
              "add the parts, the bias and GELU in a second kernel. Costs a launch and the parts' traffic.",
              "sums split over programs where tiles are few, then a finishing kernel", 0.3, 0.3, _split,
              evidence="hardware.multiprocessors", model=_idle),
+        Move("descriptors", Direction.LAYOUT, NAME, Tier.HEAVY,
+             "Where there are many rows, one program per multiprocessor walks over tiles that tensor descriptors bring "
+             "in, with the epilogue in halves: a single thread starts each copy, so that addresses take no registers, "
+             "and the next tile's loads run under the stores. Rows or bases that are no multiples of 16 bytes keep "
+             "the other kernel.", "persistent programs, tiles by tensor descriptors", 0.2, 0.04, _described,
+             basis="latency"),
         value_move(context, NAME, "num_stages", 4, what="loads run further ahead of the products", reach=0.2, most=0.08,
                    direction=Direction.PIPELINING),
         value_move(context, NAME, "num_stages", 3, what="loads run further ahead of the products", reach=0.2, most=0.1,

@@ -110,9 +110,13 @@ _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch
 
 
 def tensor(memory: Any, array: Mapping[str, Any]) -> torch.Tensor:
-    """The view ``array`` describes of lent ``memory`` (offset in bytes, strides in elements); nothing is copied."""
-    whole = torch.frombuffer(memory, dtype=_DTYPES[array["dtype"]], offset=array["offset"])
-    return whole.as_strided(array["shape"], array["strides"])
+    """The view ``array`` describes of lent ``memory`` (offset in bytes, strides in elements); nothing is copied.
+
+    Its ``storage_offset`` counts from the memory's own, aligned base: host code may ask it whether a base is aligned.
+    """
+    dtype = _DTYPES[array["dtype"]]
+    whole = torch.frombuffer(memory, dtype=dtype, count=memoryview(memory).nbytes // dtype.itemsize)
+    return whole.as_strided(array["shape"], array["strides"], array["offset"] // dtype.itemsize)
 
 
 def call(run: Callable[..., Any], tensors: Sequence[torch.Tensor], attributes: Mapping[str, float]) -> None:

@@ -1,0 +1,122 @@
+"""Ladders of decode_attention on Triton and of matmul_bias_gelu: rungs keep contract and tier, the ends are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
+from harness.agents.playbook import decode_attention_kernels, edit, matmul_bias_gelu_kernels, matmul_bias_gelu_numba
+from harness.domain.vocabulary import Backend, Outcome, Stage, Tier
+from harness.evaluation.judge.checking import check
+from harness.evaluation.judge.inputs import make_inputs
+from harness.evaluation.judge.lending import Lending
+from harness.evaluation.judge.oracle import expect
+from harness.evaluation.source.normal_form import normal_digest
+from harness.evaluation.source.tier import classify
+from harness.evaluation.static.check import findings
+from harness.evaluation.static.findings import Severity
+from harness.operators.registry import get
+from tests.harness.agents.test_elementwise_ladders import context, rungs
+from tests.harness.judge.evaluations import judged, make_run
+from tests.harness.judge.plain_worker import PlainWorker
+
+BOOKED = [("decode_attention", Backend.TRITON), *(("matmul_bias_gelu", backend) for backend in Backend)]
+HIGHEST = {
+    ("decode_attention", Backend.TRITON): ("split-cache", "whole-blocks", "split-by-length", "powers-of-two",
+                                           "num_stages-3"),
+    ("matmul_bias_gelu", Backend.TRITON): ("descriptors", "whole-steps", "bands", "powers-of-two", "split-sums"),
+    ("matmul_bias_gelu", Backend.NUMBA): ("vector-gelu", "four-terms", "four-rows", "contract"),
+}
+
+
+def climbed(operator: str, backend: Backend, keys: tuple[str, ...]) -> str:
+    """The kernel that the moves called ``keys`` make of the baseline, one after the other."""
+    source = get(operator).baseline(backend)
+    for key in keys:
+        source = next(made for move, made in rungs(operator, backend, source) if move.key == key)
+    return source
+
+
+@pytest.mark.parametrize(("operator", "backend"), BOOKED)
+def test_every_rung_keeps_contract_and_tier(operator: str, backend: Backend) -> None:
+    """All rungs of the baseline, and those of the ladder's way up that are no values alone."""
+    first = get(operator).baseline(backend)
+    steps = [(first, made, move) for move, made in rungs(operator, backend, first)]
+    assert {move.tier for _, _, move in steps} == {Tier.LIGHT, Tier.MEDIUM, Tier.HEAVY}
+    high = climbed(operator, backend, HIGHEST[operator, backend][:2])
+    steps += [(high, made, move) for move, made in rungs(operator, backend, high) if move.tier is not Tier.LIGHT]
+    for before, after, move in steps:
+        assert normal_digest(after) != normal_digest(before), move.key
+        assert classify(before, after, get(operator), backend).tier is move.tier, move.key
+        blocked = [one for one in findings(after, get(operator), backend) if one.severity is Severity.BLOCK]
+        assert not blocked, (move.key, blocked)
+        assert move.expected_gain(context(operator, backend, before)) >= 0.0, move.key
+
+
+@pytest.mark.parametrize(("operator", "backend"), [pair for pair in BOOKED if pair[1] is Backend.TRITON])
+def test_tables_over_buckets_are_allowed_at_both_ends(operator: str, backend: Backend) -> None:
+    spec = get(operator)
+    assert spec.buckets is not None
+    names = [name for name, _ in spec.buckets.bounds]
+    for source in (spec.baseline(backend), climbed(operator, backend, HIGHEST[operator, backend])):
+        held = {key: value for key, value in edit.params(source).items() if not isinstance(value, dict)}
+        tables = edit.set_params(source, {key: dict.fromkeys(names, value) for key, value in held.items()})
+        blocked = [one for one in findings(tables, spec, backend) if one.severity is Severity.BLOCK]
+        assert not blocked, [one.reason.text for one in blocked]
+        assert classify(source, tables, spec, backend).tier is Tier.LIGHT
+
+
+@pytest.mark.parametrize(("forms", "flags"), [(decode_attention_kernels, ("two", "peeled")),
+                                              (matmul_bias_gelu_kernels, ("banded", "peeled", "two"))])
+def test_a_form_is_read_from_the_text_that_it_gives(forms, flags: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    operator = "decode_attention" if forms is decode_attention_kernels else "matmul_bias_gelu"
+    source = get(operator).baseline(Backend.TRITON)
+    for chosen in product((False, True), repeat=len(flags)):
+        form = forms.Form(**dict(zip(flags, chosen, strict=True)))
+        assert forms.form_of(edit.replace_body(source, forms.NAME, forms.body(form))) == form
+    assert forms.form_of(source.replace(f"def {forms.NAME}(", "def other(")) is None
+
+
+def _wrong_regimes(source: str) -> set[str]:
+    """Regimes of a small product on which a numba kernel is wrong, its bodies run as plain Python."""
+    spec, worker = get("matmul_bias_gelu"), PlainWorker()
+    worker.load(source)
+    dims, wrong = {"m": 6, "k": 11, "n": 13}, set()
+    for regime in ("normal", "huge", "nan", "b_nan", "sweep"):
+        inputs = make_inputs(spec, dims, regime, {}, "float32", 3)
+        with Lending(spec, inputs, {}, "float32") as lending:
+            worker.call(lending.lent, {})
+            result = check(lending, expect(spec, dims, inputs, {}, "float32"), Stage.SMOKE)
+        if result.faults:
+            wrong.add(regime)
+    return wrong
+
+
+def test_every_numba_rung_of_the_product_is_right() -> None:
+    first = get("matmul_bias_gelu").baseline(Backend.NUMBA)
+    assert matmul_bias_gelu_numba.form_of(first) == matmul_bias_gelu_numba.Form()
+    assert _wrong_regimes(first) == set()
+    for place, key in enumerate(HIGHEST["matmul_bias_gelu", Backend.NUMBA]):
+        source = climbed("matmul_bias_gelu", Backend.NUMBA, HIGHEST["matmul_bias_gelu", Backend.NUMBA][: place + 1])
+        assert _wrong_regimes(source) == set(), key
+    for move, made in rungs("matmul_bias_gelu", Backend.NUMBA, first):
+        assert _wrong_regimes(made) == set(), move.key
+
+
+def _small_tiles(source: str) -> str:
+    """Descriptors for few rows too, and tiles that small problems have several of."""
+    values = {"BLOCK_M": 32, "BLOCK_N": 64, "BLOCK_K": 32, "num_warps": 4, "num_stages": 2}
+    return edit.set_params(source, values).replace("if m > 1024 and k", "if k")
+
+
+@pytest.mark.slow
+@pytest.mark.sandbox
+@pytest.mark.parametrize(("operator", "change"), [("decode_attention", str), ("matmul_bias_gelu", _small_tiles)])
+def test_the_highest_rung_on_triton_is_right(operator: str, change: Callable[[str], str]) -> None:
+    from harness.evaluation.sandbox import opener
+
+    source = change(climbed(operator, Backend.TRITON, HIGHEST[operator, Backend.TRITON]))
+    outcome, reason = judged(make_run(get(operator), Backend.TRITON, source, opener))
+    assert outcome is Outcome.PASSED, reason
