@@ -17,6 +17,8 @@ from harness.operators.base import Dims
 NAME = kernels.NAME
 LAUNCH_US = 1.2
 """What one more kernel in a graph costs, about, where nothing else hides it."""
+BYTES_PER_US = 4e6
+"""Traffic of a full device, for shapes that were not timed."""
 
 
 def _two(source: str) -> bool:
@@ -49,8 +51,8 @@ def _one_launch(context: AgentContext) -> str | None:
 def _one_launch_less(context: AgentContext) -> float:
     """The gain of one launch less: nothing where a call takes long, a third or so of a decode step."""
     def speedup(dims: Dims) -> float:
-        us = measured_us(context, dims)
-        return 1.0 if us is None or us <= 2 * LAUNCH_US else us / (us - LAUNCH_US)
+        us = measured_us(context, dims) or 2 * LAUNCH_US + context.spec.bytes_per_call(dims, 2) / BYTES_PER_US
+        return us / (us - LAUNCH_US) if us > 2 * LAUNCH_US else 1.0
 
     return over_shapes(context, speedup)
 
