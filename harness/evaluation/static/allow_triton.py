@@ -101,7 +101,7 @@ ALLOWED = Allowed(
         "sqrt_rn squeeze strides sum to trans type unsqueeze value view xor_sum load store gather scatter "
         "primitive_bitwidth itemsize is_bf16 is_bool is_floating is_fp16 is_fp32 is_fp64 is_fp8 is_int "
         "is_int8 is_int16 is_int32 is_int64 is_ptr is_block is_int_signed is_int_unsigned int_bitwidth "
-        "fp_mantissa_width name index slice get_layout block_type layout"),
+        "fp_mantissa_width name index slice get_layout block_type layout ALL NONE"),  # the last two of PropagateNan
     kernel_builtins=frozenset({"abs", "bool", "float", "int", "isinstance", "len", "list", "max", "min", "range",
                                "tuple", "zip", "str", "sum"}),
     decorators=frozenset({"triton.jit", f"{GLUON}.jit", "triton.heuristics"}),
