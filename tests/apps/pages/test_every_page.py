@@ -38,6 +38,8 @@ def addresses(world: World) -> dict[str, str]:
         "boards": "/leaderboards/",
         "board": f"/leaderboards/{slot.operator}/",
         "system": "/system/",
+        "hardware": "/hardware/",
+        "device": f"/hardware/{slot.hardware}/",
         "entries": "/docs/troubleshooting/",
         "entry": "/docs/troubleshooting/duplicate/",
         "*campaign": f"/campaigns/{campaign.pk}/?axis=log&only=accepted&events=all",

@@ -60,3 +60,20 @@ def test_forms_offer_devices_that_something_can_be_done_with(world: World, sign_
 def test_digests_of_earlier_forms_are_read(facts: dict) -> None:
     device = device_of("old", facts, [], here=False, targets=())
     assert device.title == "old" and device.use == "known" and device.sources == 0
+
+
+def test_every_operator_has_a_page_and_a_form_that_reads_its_bounds(
+    world: World, sign_in: Callable[..., Client]
+) -> None:
+    """Ten operators: whatever an operator declares (several outputs, exact results, buckets) can be shown."""
+    prepare(demo=False)
+    client = sign_in(world.ada)
+    for facts in api.operators():
+        text = client.get(f"/operators/{facts.name}/").content.decode()
+        assert ("no error" in text) == any(not one["cap"] for one in facts.tolerances), facts.name
+        for workload in facts.workloads:
+            for points in workload.shapes.values():
+                assert all(point["label"] in text for point in points), facts.name
+        for backend in facts.backends:
+            form = client.get(f"/campaigns/new/?operator={facts.name}&backend={backend}")
+            assert form.status_code == 200 and form.context["form"].valid, (facts.name, backend)

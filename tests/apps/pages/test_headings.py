@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 
@@ -23,7 +24,7 @@ def jumps(text: str) -> list[tuple[int, int]]:
     main = MAIN.search(text)
     assert main is not None
     levels = [0, *(int(level) for level in LEVEL.findall(main.group(0)))]
-    return [(above, below) for above, below in zip(levels, levels[1:], strict=False) if below > above + 1]
+    return [(above, below) for above, below in itertools.pairwise(levels) if below > above + 1]
 
 
 @pytest.mark.parametrize("address", LISTS)
