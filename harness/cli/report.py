@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,6 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     from harness.report.run import ReportRun, write
 
     budget = None if arguments.budget_minutes is None else 60.0 * arguments.budget_minutes
+    signal.signal(signal.SIGTERM, _stopped)
     one = ReportRun(folder, settings, began, real_evaluator(Quiet()), _told, budget, todo)
     try:
         one.run()
@@ -63,6 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
         report = write(one, page)
     print_report(report, folder.path / "report.html")
     return 0 if report.complete else 1
+
+
+def _stopped(number: int, frame: object) -> None:
+    """Whoever ends this process gets a report of what is there."""
+    raise SystemExit(128 + number)
 
 
 def _begun(arguments: argparse.Namespace) -> tuple[Folder, Settings, Settings, str]:

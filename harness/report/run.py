@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,10 +16,8 @@ from harness.domain.codec import from_document, to_document
 from harness.domain.errors import HarnessError
 from harness.domain.peers import ClockAgreement, Peers, Row
 from harness.domain.report import Report
-from harness.domain.verdict import Environment
 from harness.domain.vocabulary import Backend
 from harness.domain.words import one_line
-from harness.hardware.detect import environment
 from harness.operators import registry
 from harness.peers import store
 from harness.peers.measure import BASELINE, documented, measure, protocol
@@ -26,7 +25,7 @@ from harness.peers.registry import versions
 from harness.report.assemble import assemble
 from harness.report.campaigns import run_one
 from harness.report.searches import NAME, run_search
-from harness.report.settings import Folder, Settings
+from harness.report.settings import Folder, Settings, here
 
 LEAST_S = 20.0
 """A piece is not begun with less of the budget left, seconds."""
@@ -65,6 +64,7 @@ class ReportRun:
     search: Callable[..., Any] = run_search
     clock: Callable[[], float] = time.monotonic
     _since: float = 0.0
+    _name: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     _cut: list[str] = field(default_factory=list)
 
     def run(self) -> None:
@@ -80,6 +80,7 @@ class ReportRun:
                     break
                 self.told(f"{piece.operator}: {piece.agent or piece.phase}")
                 self._one(piece, left)
+                self._note_run()
         finally:
             self._note_run()
 
@@ -164,9 +165,11 @@ class ReportRun:
         return float("inf") if self.budget_s is None else self.budget_s - (self.clock() - self._since)
 
     def _note_run(self) -> None:
+        """What this run took so far, in place of what it said before: it may be killed at any moment."""
         document = self.folder.read("run.json") or {"runs": []}
-        document["runs"].append({"ended": _now(), "seconds": round(self.clock() - self._since, 1)})
-        self.folder.write("run.json", document)
+        earlier = [one for one in document["runs"] if one.get("run") != self._name]
+        this = {"run": self._name, "ended": _now(), "seconds": round(self.clock() - self._since, 1)}
+        self.folder.write("run.json", {**document, "runs": [*earlier, this]})
 
 
 def pieces(settings: Settings) -> Iterator[Piece]:
@@ -177,11 +180,6 @@ def pieces(settings: Settings) -> Iterator[Piece]:
                 yield from (Piece(operator, phase, agent) for agent in settings.agents)
             elif phase != "search" or settings.backend is Backend.TRITON:
                 yield Piece(operator, phase)
-
-
-def here(settings: Settings) -> Environment:
-    """The environment that this run's figures belong to."""
-    return environment(settings.backend, settings.hardware if settings.backend is Backend.TRITON else None)
 
 
 def write(run: ReportRun, page: Callable[[Report], str]) -> Report:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain.errors import UsageError
+from harness.domain.verdict import Environment
 from harness.domain.vocabulary import Backend, Tier
+from harness.hardware.detect import environment
 
 PHASES = ("peers", "campaigns", "search", "final")
 """In order: libraries beside the baseline, every agent's campaign, a bulk search over the baseline's values (Triton),
@@ -94,14 +96,20 @@ class Folder:
 def remember(folder: Folder, settings: Settings, began: str) -> None:
     """Store the settings of a report, of one that goes on beside its earlier runs."""
     runs = (folder.read("run.json") or {}).get("runs", [])
-    folder.write("run.json", {"settings": asdict(settings), "began": began, "runs": runs})
+    folder.write("run.json", {"settings": asdict(settings), "began": began, "runs": runs,
+                              "environment": here(settings).class_})
+
+
+def here(settings: Settings) -> Environment:
+    """The environment that this host's figures belong to."""
+    return environment(settings.backend, settings.hardware if settings.backend is Backend.TRITON else None)
 
 
 def remembered(folder: Folder) -> tuple[Settings, str]:
     """The settings and the beginning of the report in ``folder``.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or its figures belong to another environment class than this host's.
     """
     document = folder.read("run.json")
     if document is None:
@@ -110,4 +118,9 @@ def remembered(folder: Folder) -> tuple[Settings, str]:
     for name in ("operators", "agents", "phases"):
         raw[name] = tuple(raw[name])
     raw["backend"], raw["grant"] = Backend(raw["backend"]), Tier(raw["grant"])
-    return Settings(**raw), str(document["began"])
+    settings = Settings(**raw)
+    begun, now = document.get("environment"), here(settings).class_
+    if begun != now:
+        raise UsageError(f"The report in {folder.path} is of '{begun}', here it would be '{now}'. Figures of different "
+                         "environment classes are never mixed: start another report.")
+    return settings, str(document["began"])

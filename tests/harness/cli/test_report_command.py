@@ -25,7 +25,7 @@ def begun(tmp_path: Path) -> Path:
     (["--out", "{tmp}/x", "--agents", "magic"], "no agent 'magic'"),
     (["--out", "{tmp}/x", "--phases", "peers,everything"], "no phase 'everything'"),
     (["--out", "{begun}"], "holds a report already"),
-    (["--resume", "{begun}"], "is of 'cpu-elsewhere-9-9t'"),
+    (["--resume", "{begun}"], "cpu-elsewhere-9-9t"),
     (["--resume", "{tmp}/nothing"], "no report to go on with"),
     (["--out", "{tmp}/x", "--backend", "triton"], "no GPU that kernels can be launched on"),
     (["--show", "{tmp}/nothing.json"], "cannot be read"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -150,6 +151,30 @@ def test_sessions_feed_the_rules_that_later_verdicts_are_held_against(whole: tup
     assert store.kept(library.path_of(class_)) is not None
 
 
+def test_a_killed_run_has_noted_what_it_took_until_then(tmp_path: Path) -> None:
+    class Killing(Sessions):
+        def __call__(self, *arguments: Any, **more: Any) -> Any:
+            if self.asked:
+                raise SystemExit(143)
+            return super().__call__(*arguments, **more)
+
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] += 5.0
+        return now[0]
+
+    run = report_run(tmp_path / "report", Killing(), phases=("peers",), clock=clock)
+    with pytest.raises(SystemExit):
+        run.run()
+    (noted,) = (Folder(tmp_path / "report").read("run.json") or {})["runs"]
+    assert noted["seconds"] > 0
+    report = run.report()
+    assert report.operators[0].rows and not report.operators[1].rows and not report.complete
+    report_run(tmp_path / "report", Sessions(), phases=("peers",), clock=clock).run()
+    assert len((Folder(tmp_path / "report").read("run.json") or {})["runs"]) == 2
+
+
 def test_pieces_come_operator_by_operator_in_the_order_of_phases() -> None:
     names = [piece.name for piece in pieces(settings(operators=("softmax",)))]
     assert names == ["operators/softmax/peers.json", "operators/softmax/playbook/campaign.json",
@@ -180,6 +205,15 @@ def test_settings_survive_in_the_folder(tmp_path: Path) -> None:
     found, began = remembered(Folder(tmp_path / "report"))
     assert found == settings(operators=("softmax",), rounds=7) and began == BEGAN
     assert found.narrowed(None, ("playbook",), None).agents == ("playbook",)
+
+
+def test_a_report_of_another_environment_class_is_not_gone_on_with(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "report")
+    report_run(folder.path, Sessions(), operators=("softmax",))
+    document = folder.read("run.json") or {}
+    folder.write("run.json", {**document, "environment": document["environment"].replace("eval-", "eval-0.")})
+    with pytest.raises(UsageError, match="never mixed"):
+        remembered(folder)
 
 
 def test_a_folder_without_a_report_cannot_be_gone_on_with(tmp_path: Path) -> None:
