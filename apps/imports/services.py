@@ -63,6 +63,7 @@ def report_import(
     prepared = _prepare(facts, on_progress)  # seconds of resampling: never inside the transaction
     operators = {row.name: row for row in operators_sync()}
     document = facts.document
+    stored = _sources(document, operators)
     with transaction.atomic():
         hardware_register(name=document["hardware"], backends=[document["backend"]], facts=_digest(document))
         report = ImportedReport.objects.create(
@@ -72,7 +73,7 @@ def report_import(
             imported_at=timezone.now(), imported_by=by, header={key: document.get(key) for key in HEADER},
         )
         for place, operator in enumerate(document["operators"]):
-            _board(report, operators[operator["name"]], place, operator, prepared)
+            _board(report, operators[operator["name"]], place, operator, prepared, stored[operator["name"]])
         audit_record(verb="report.imported", subject=report, actor=by, team=None, digest=facts.digest, reason=file,
                      data={"hardware": report.hardware, "operators": [one["name"] for one in document["operators"]]})
     return report, True
@@ -109,12 +110,19 @@ def _judge(backend: str, operator: Document, kernel: Document) -> Judged:
     return Judged(kernel, tier, verdict_columns(verdict, samples), samples)
 
 
-def _board(report: ImportedReport, operator: Operator, place: int, document: Document, prepared: Prepared) -> None:
+def _sources(document: Document, operators: dict[str, Operator]) -> dict[str, dict[str, Kernel]]:
+    """Every source as a kernel row, by operator and digest. Outside the transaction: a search leaves hundreds, each is
+    parsed, and the database's only writer must not wait for that. A row that nothing links to is seen by nobody."""
+    return {one["name"]: {
+        digest: kernel_store(source=source.encode("utf-8"), operator=operators[one["name"]],
+                             backend=document["backend"])
+        for digest, source in one["sources"].items()} for one in document["operators"]}
+
+
+def _board(report: ImportedReport, operator: Operator, place: int, document: Document, prepared: Prepared,
+           stored: dict[str, Kernel]) -> None:
     kept = {key: value for key, value in document.items() if key not in KEPT_APART}
     board = ImportedBoard.objects.create(report=report, operator=operator, place=place, document=kept)
-    stored: dict[str, Kernel] = {
-        digest: kernel_store(source=source.encode("utf-8"), operator=operator, backend=report.backend)
-        for digest, source in document["sources"].items()}
     named: set[str] = set()
     for judged in prepared.kernels[document["name"]]:
         one, verdict = judged.document, None

@@ -9,6 +9,7 @@ from typing import Any
 from apps.bridge import api
 
 Document = Mapping[str, Any]
+SHOWN = 60
 AXES = {"evaluations": ("evaluation", "evaluations"), "device": ("device_seconds", "seconds the device was held"),
         "time": ("seconds", "seconds since the start")}
 
@@ -28,6 +29,13 @@ class CampaignSheet:
     document: Document
     curve: Curve
     predicted: api.Predicted | None
+
+    @property
+    def log(self) -> list[Document]:
+        """The entries that a page shows: all of them, or of a search's hundreds the first and every improvement."""
+        entries: list[Document] = list(self.document["log"])
+        return entries if len(entries) <= SHOWN else [
+            *entries[:SHOWN], *(one for one in entries[SHOWN:] if one["conclusion"] == "confirmed")]
 
 
 def curve(campaign: Document, axis: str) -> Curve:

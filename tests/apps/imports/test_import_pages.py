@@ -17,6 +17,7 @@ from report_world import as_file, report
 
 from apps.bridge import api
 from apps.imports.models import ImportedReport
+from apps.imports.screens.campaigns import SHOWN, CampaignSheet, Curve
 from apps.imports.services import report_import
 from apps.kernels.models import Verdict
 from apps.kernels.services import operators_sync
@@ -174,3 +175,12 @@ def test_a_run_that_was_cut_off_is_shown_with_its_gaps(world: World, sign_in: Si
     text = client.get(f"/leaderboards/imported/{row.pk}/").content.decode()
     assert "not complete" in text and "not measured" in text
     assert client.get("/leaderboards/").status_code == 200 and client.get("/operators/").status_code == 200
+
+
+def test_of_a_long_search_the_first_entries_and_every_improvement_are_shown() -> None:
+    log = [{"conclusion": "confirmed" if number % 50 == 0 else "inconclusive", "round": number}
+           for number in range(1, 1001)]
+    shown = CampaignSheet({"log": log}, Curve("autotune", ()), None).log
+    assert [one["round"] for one in shown[:SHOWN]] == list(range(1, SHOWN + 1))
+    assert [one["round"] for one in shown[SHOWN:]] == list(range(100, 1001, 50))
+    assert CampaignSheet({"log": log[:SHOWN]}, Curve("playbook", ()), None).log == log[:SHOWN]
