@@ -97,8 +97,9 @@ def best_of(taken: Taken, rows: Iterable[Row]) -> tuple[BestPair, ...]:
 
 
 def raw(taken: Taken) -> dict[str, Any]:
-    """All samples, for whoever wants to reckon again: microseconds by clock, shape, side and round."""
-    return {"peers": _plain(taken.peers), "ours": _plain(taken.ours)}
+    """All samples, for whoever wants to reckon again: microseconds by clock, shape, side and round; and the seconds
+    that each shape took to get ready."""
+    return {"peers": _plain(taken.peers), "ours": _plain(taken.ours), "prepared": dict(taken.prepared)}
 
 
 def _plain(rounds: Mapping[str, Mapping[str, Samples]]) -> dict[str, dict[str, list[list[float]]]]:

@@ -52,7 +52,7 @@ class Ours(Protocol):
 class Taken:
     """Everything a session showed. ``absent`` and ``checks`` are by (shape, side); ``facts`` is what the libraries'
     process says of its device; ``failed`` why a shape has no times of our kernels; ``held_s`` the seconds that the
-    device was kept from others."""
+    device was kept from others, ``prepared`` those of them that a shape's contents and libraries took."""
 
     peers: Rounds = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     ours: Rounds = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
@@ -61,6 +61,7 @@ class Taken:
     graphs: dict[tuple[str, str], bool | None] = field(default_factory=dict)
     floors: dict[str, float] = field(default_factory=dict)
     rates: dict[str, float] = field(default_factory=dict)
+    prepared: dict[str, dict[str, float]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
@@ -133,6 +134,9 @@ class PeerSession:
             self._process.close()
             self._process = None
 
+    def _tell(self, name: str) -> None:
+        self._told(f"{self._asked.operator} {self._preparing}: {name}")
+
     def _name_absent(self) -> None:
         for peer in peers_of(self._asked.operator):
             why = here(peer, self._asked.backend)
@@ -148,7 +152,7 @@ class PeerSession:
         while True:
             try:
                 if self._process is None:
-                    self._process = self._start(self._first_request(), self._told)
+                    self._process = self._start(self._first_request(), self._tell)
                     self.taken.facts = dict(self._process.facts)
                 for label in self._asked.shapes:
                     if (label, "") not in self._lost:
@@ -164,6 +168,7 @@ class PeerSession:
         self._preparing = label
         skip = [name for shape, name in self._lost if shape == label]
         answer = process.ask({"op": "prepare", "shape": label, "skip": skip}, timeout_s=PREPARE_S)
+        self.taken.prepared[label] = {name: answer[name] for name in ("contents_s", "libraries_s") if name in answer}
         for name, why in answer["absent"].items():
             self.taken.absent[label, name] = why
         for name, facts in answer["sides"].items():
