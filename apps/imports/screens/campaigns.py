@@ -39,9 +39,14 @@ class CampaignSheet:
 
 
 def curve(campaign: Document, axis: str) -> Curve:
-    """Points at which the best ratio is known, by evaluations or seconds."""
+    """Where the best ratio rose, by evaluations or seconds, and where the campaign ended: a step line needs no more."""
     key = AXES.get(axis, AXES["evaluations"])[0]
-    points = [(float(step[key]), float(step["best"])) for step in campaign["steps"] if step["best"] is not None]
+    points: list[tuple[float, float]] = []
+    for step in campaign["steps"]:
+        if step["best"] is not None and (not points or step["best"] > points[-1][1]):
+            points.append((float(step[key]), float(step["best"])))
+    if points and float(campaign["steps"][-1][key]) > points[-1][0]:
+        points.append((float(campaign["steps"][-1][key]), points[-1][1]))
     return Curve(campaign["agent"], tuple(points))
 
 

@@ -17,7 +17,7 @@ from report_world import as_file, report
 
 from apps.bridge import api
 from apps.imports.models import ImportedReport
-from apps.imports.screens.campaigns import SHOWN, CampaignSheet, Curve
+from apps.imports.screens.campaigns import SHOWN, CampaignSheet, Curve, curve
 from apps.imports.services import report_import
 from apps.kernels.models import Verdict
 from apps.kernels.services import operators_sync
@@ -184,3 +184,11 @@ def test_of_a_long_search_the_first_entries_and_every_improvement_are_shown() ->
     assert [one["round"] for one in shown[:SHOWN]] == list(range(1, SHOWN + 1))
     assert [one["round"] for one in shown[SHOWN:]] == list(range(100, 1001, 50))
     assert CampaignSheet({"log": log[:SHOWN]}, Curve("playbook", ()), None).log == log[:SHOWN]
+
+
+def test_a_curve_is_where_the_best_rose_and_where_it_ended() -> None:
+    steps = [{"evaluation": number, "best": best, "seconds": number * 2.0, "device_seconds": 1.0 * number}
+             for number, best in enumerate((None, 1.0, 1.0, 1.2, 1.2, 1.2), start=1)]
+    assert curve({"agent": "autotune", "steps": steps}, "evaluations").points == ((2.0, 1.0), (4.0, 1.2), (6.0, 1.2))
+    assert curve({"agent": "autotune", "steps": steps}, "time").points[-1] == (12.0, 1.2)
+    assert curve({"agent": "x", "steps": []}, "device").points == ()
