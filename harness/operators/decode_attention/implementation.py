@@ -17,11 +17,11 @@ from harness.operators.values import normal, quantise
 SMALL_SHARE = 1e-4
 """Probabilities above this are not lost beside the others: a float32 sum keeps 6e-8 of its size."""
 LONG = 1 << 18
-"""Elements of a head's values from which on only positions with a faint product are looked at: few are, mostly."""
+"""Elements of a head's values from which on only faint products are looked at: few are, mostly."""
 ONE_BY_ONE = 256
 """Sequences that a regime is written into; tens of thousands would take seconds."""
-MARGIN = 1.0 + 1e-9
-"""Keeps the roundings of float64 from hiding a position."""
+MARGIN = 1.0 + 1e-5
+"""Keeps the roundings of float32 from hiding a product."""
 
 
 def make_inputs(
@@ -103,13 +103,26 @@ def _lost_values(shares: torch.Tensor, sizes: torch.Tensor, valid: torch.Tensor,
         return lost
     for item, head in torch.nonzero(some.any(-1)).tolist():
         size = sizes[item, head]
-        largest = totals[item, head].amax(0).clamp_min(torch.finfo(torch.float64).tiny)
-        least = (size / largest).amin(-1)  # of a position's values, as a share of the sum that it goes into
+        rough = size.float()
         for row in torch.nonzero(some[item, head]).flatten().tolist():
-            share, total = shares[item, head, row], totals[item, head, row]
-            faint = (share > 0) & (share * least < MARGIN * FAINT * U32)
-            lost[item, head, row] = serial_loss((share[faint, None] * size[faint]).mT, total[:, None]).squeeze(-1)
+            lost[item, head, row] = _faint(shares[item, head, row], size, rough, totals[item, head, row])
     return lost
+
+
+def _faint(share: torch.Tensor, size: torch.Tensor, rough: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    """``serial_loss`` of the products of ``share`` [s] and ``size`` [s, d], ``rough`` in float32, whose sums are
+    ``total`` [d]: positions all of whose products are below a rounding are added up at once, of the others only faint
+    products are looked at."""
+    total = total.clamp_min(torch.finfo(torch.float64).tiny)
+    units = share / U32  # a product is units * size / total roundings of its sum
+    part = rough / total.float().clamp_min(torch.finfo(torch.float32).tiny)
+    below = units * part.amax(-1) < 1.0
+    lost = torch.where(below, units, 0.0) @ size / total
+    reach = torch.where(below | (share == 0), 0.0, MARGIN * FAINT / units)
+    places, columns = torch.nonzero(part < reach.float()[:, None], as_tuple=True)
+    roundings = units[places] * size[places, columns] / total[columns]
+    lost.index_add_(0, columns, torch.where(roundings < FAINT, roundings.clamp_max(1.0), 0.0))
+    return lost.nan_to_num(0.0, 0.0, 0.0)
 
 
 def honest(inputs: Tensors, attributes: Attributes) -> Tensors:
