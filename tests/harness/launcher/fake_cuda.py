@@ -266,4 +266,5 @@ def _differ(cuda: FakeCuda, left: int, right: int, elements: int, relative: int,
 
 
 OWN: dict[str, Any] = {"renew_float32": _renew, "differ_float32": _differ, "fingerprint": _fingerprint,
-                       "stamp": _stamp, "health": _health}
+                       "stamp": _stamp, "health": _health,
+                       "hold": lambda cuda, nanoseconds: None}

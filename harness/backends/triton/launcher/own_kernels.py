@@ -4,7 +4,8 @@
 float32 and one rounding to nearest even. ``fingerprint``: a sum over 16-byte words that any changed bit changes.
 ``differ_*``: how many elements of two arrays are apart. ``read``: nothing
 but loads, four of 16 bytes in flight per thread, for the read roof. ``stamp``: wall nanoseconds, multiprocessor cycles
-and multiprocessor number. ``health``: a pattern that a healthy device writes right.
+and multiprocessor number. ``hold``: busy for some time, away from memory. ``health``: a pattern that a
+healthy device writes right.
 """
 
 from __future__ import annotations
@@ -171,6 +172,17 @@ DONE_read:
     ret;
 }
 
+.visible .entry hold(.param .u64 nanoseconds)
+{
+    .reg .pred %p<2>; .reg .b64 %d<4>;
+    ld.param.u64 %d0, [nanoseconds];
+    mov.u64 %d1, %globaltimer; add.u64 %d1, %d1, %d0;
+LOOP_hold:
+    mov.u64 %d2, %globaltimer; setp.lt.u64 %p0, %d2, %d1;
+    @%p0 bra LOOP_hold;
+    ret;
+}
+
 .visible .entry health(.param .u64 where, .param .u64 key)
 {
     .reg .b32 %r<4>; .reg .b64 %d<6>;
@@ -214,7 +226,7 @@ class OwnKernels:
         cuda("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(ptx().encode()))
         self._functions: dict[str, c_void_p] = {}
         names = (*(f"renew_{dtype}" for dtype in _DTYPES), *(f"differ_{dtype}" for dtype in _COMPARISONS))
-        for name in (*names, "fingerprint", "read", "stamp", "health"):
+        for name in (*names, "fingerprint", "read", "stamp", "hold", "health"):
             function = c_void_p()
             cuda("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
             self._functions[name] = function
@@ -241,6 +253,10 @@ class OwnKernels:
     def stamp(self, stream: c_void_p, where: int) -> None:
         """Three 64-bit words: nanoseconds, cycles, multiprocessor."""
         self._launch(stream, "stamp", 1, where, threads=1)
+
+    def hold(self, stream: c_void_p, nanoseconds: int) -> None:
+        """Keep the device busy for so long, touching no memory."""
+        self._launch(stream, "hold", 1, nanoseconds, threads=1)
 
     def health(self, stream: c_void_p, where: int, key: int, blocks: int) -> None:
         """``blocks * THREADS`` words of ``index * 0x9E3779B97F4A7C15 + key``."""

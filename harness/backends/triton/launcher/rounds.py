@@ -29,6 +29,9 @@ from harness.backends.triton.launcher.twins import Twins
 from harness.evaluation.poison import output_poison
 
 LEDGER_WORDS = 16
+HOLD_NS = 100_000
+"""Before a sample the device is kept busy for as long as the host needs to enqueue all of it: what the host needed
+beyond the flush (about 15 us for a graph) stood in the time of a batch of short calls."""
 EMPTY_SAMPLES = 21
 SLOPE_POISON = 0x7A5A
 """Outputs hold this huge value before a slope is measured; nothing is verified there."""
@@ -217,6 +220,7 @@ class Round:
         ledger = self._ledger.address
         self._cuda("cuMemsetD32Async", c_ulonglong(ledger), c_uint(0), ctypes.c_size_t(2 * LEDGER_WORDS), self._stream)
         self._only(name)
+        self._own.hold(self._stream, HOLD_NS)
         if sweep["flush"]:
             self._cuda("cuMemsetD32Async", c_ulonglong(self._flush.address), c_uint(sweep["poison"]),
                        ctypes.c_size_t(self._flush.nbytes // 4), self._stream)
