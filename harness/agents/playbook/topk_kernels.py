@@ -42,11 +42,6 @@ IN_REGISTERS = """\
     inside = lanes < cols
     held = _keys(tl.load(source + lanes, mask=inside, other=0.0), BITS)
 """
-HIGHEST = """\
-@triton.jit
-def _highest(left, right):
-    return tl.maximum(left, right, propagate_nan=tl.PropagateNan.ALL)
-"""
 GROUPS = """\
 @triton.jit
 def _topk(
@@ -61,21 +56,22 @@ def _topk(
     LOWEST: tl.constexpr = -0x7FFFFFFF - 1 if BITS > 16 else -0x8000
     TEAM: tl.constexpr = WIDTH // 8
     # The largest value of every group of 8 x STEPS, whole row, one read.
-    steps = tl.arange(0, STEPS)[:, None] * WIDTH
-    lanes = tl.arange(0, WIDTH)[None, :]
+    lanes = tl.arange(0, WIDTH)
     passes = tl.arange(0, PASSES)
-    peaks = tl.full([TEAM, PASSES], float("-inf"), tl.float32)
+    keys = tl.full([TEAM, PASSES], LOWEST, tl.int32)
     number = 0
     for start in range(0, cols, STEPS * WIDTH):
-        offsets = start + steps + lanes
-        read = tl.load(source + offsets, mask=offsets < cols, other=float("-inf")).to(tl.float32)
-        per_lane = tl.reduce(read, 0, _highest)
-        per_group = tl.reduce(tl.reshape(per_lane, [TEAM, 8]), 1, _highest)
-        peaks = tl.where(passes[None, :] == number, per_group[:, None], peaks)
+        offsets = start + lanes
+        peaks = tl.load(source + offsets, mask=offsets < cols, other=float("-inf")).to(tl.float32)
+        for step in tl.static_range(1, STEPS):
+            behind = offsets + step * WIDTH
+            values_behind = tl.load(source + behind, mask=behind < cols, other=float("-inf")).to(tl.float32)
+            peaks = tl.maximum(peaks, values_behind, propagate_nan=tl.PropagateNan.ALL)
+        per_group = tl.max(tl.reshape(_keys(peaks.to(dtype), BITS), [TEAM, 8]), 1)
+        keys = tl.where(passes[None, :] == number, per_group[:, None], keys)
         number += 1
     groups = tl.arange(0, TEAM)[:, None]
     first = passes[None, :] * (STEPS * WIDTH) + groups * 8
-    keys = _keys(peaks.to(dtype), BITS)
     known = first < cols
     least = tl.min(tl.min(tl.where(known, keys, 0x7FFFFFFF), 1), 0)
     keys = tl.where(known, keys, LOWEST)
@@ -178,7 +174,7 @@ def run(x, values, indices, *, k):
     _topk[(rows,)](
         x, values, indices, found, begin, x.stride(0), cols, k, BITS=8 * x.element_size(), STEPS=steps, WIDTH=width,
         PASSES=triton.next_power_of_2(triton.cdiv(cols, steps * width)), GROUPS=gathered, KEPT=kept,
-        SLOW=min(1024, width), num_warps=warps
+        SLOW=min(1024, width), num_warps=warps, maxnreg=96 if cols > 65536 else 80
     )
 """
 BISECTION = """\

@@ -17,7 +17,6 @@ from harness.agents.playbook.topk_kernels import (
     FOUR_PARTS,
     GROUPS,
     GROUPS_RUN,
-    HIGHEST,
     IN_REGISTERS,
     SEARCH,
     START,
@@ -60,7 +59,7 @@ def _groups(context: AgentContext) -> str | None:
     if not _fits(source):
         return None
     changed = edit.replace_function(source, NAME, GROUPS)
-    changed = edit.insert_before(edit.replace_function(changed, "run", GROUPS_RUN), NAME, HIGHEST)
+    changed = edit.replace_function(changed, "run", GROUPS_RUN)
     return _with_params(changed, {"STEPS": 8, "GROUPS": 16, "num_warps": 4})
 
 

@@ -54,7 +54,7 @@ def test_every_step_keeps_the_contract_and_its_tier(operator: str, backend: Back
     start = spec.baseline(backend)
     first = list(steps(operator, backend, start))
     assert {move.tier for move, _ in first} >= {Tier.MEDIUM, Tier.HEAVY}
-    tiers = set()
+    tiers = {move.tier for _, made in first for move, _ in steps(operator, backend, made)}
     second = [(made, move, changed) for found, made in first if found.tier is not Tier.LIGHT
               for move, changed in steps(operator, backend, made) if move.tier is not Tier.LIGHT]
     for before, move, after in [(start, move, changed) for move, changed in first] + second:
