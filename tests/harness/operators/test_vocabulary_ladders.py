@@ -78,7 +78,7 @@ def test_every_step_keeps_the_contract_and_its_tier(operator: str, backend: Back
         ("topk", ("heap",)),
     ],
 )
-def test_upper_ends_on_numba_are_right_in_every_small_case_as_plain_python(operator: str, keys: tuple[str, ...]) -> None:
+def test_upper_ends_on_numba_are_right_in_every_small_case(operator: str, keys: tuple[str, ...]) -> None:
     source = reached(operator, Backend.NUMBA, *keys)
     run = make_run(registry.get(operator), Backend.NUMBA, source, PlainOpener(), small=True)
     for stage, work in ((Stage.SMOKE, smoke), (Stage.CORRECTNESS, correctness)):
