@@ -156,11 +156,11 @@ def moves(context: AgentContext) -> list[Move]:
              "Count in one SIMD loop how many values of a block of 64 are not below the k-th best so far (NaN counts), "
              "and skip the block where none is: nearly all blocks of a long row, at a fraction of a cycle per value "
              "instead of a branch for each.",
-             "blocks without a candidate are skipped; BLOCK 64", 0.8, 2.0, _body(SKIPPING, "range", 64)),
+             "blocks without a candidate are skipped; BLOCK 64", 0.8, 0.8, _body(SKIPPING, "range", 64)),
         Move("heap", Direction.ALGORITHM, NAME, Tier.HEAVY,
              "Keep the k best in a heap with the worst on top: a candidate costs log2(k) steps instead of k / 2 moves "
              "on average, and the heap is sorted once at the end.",
-             "heap of the k best, blocks skipped; BLOCK 64", 0.9, 2.5, _heap),
+             "heap of the k best, blocks skipped; BLOCK 64", 0.7, 0.6, _heap),
         Move("threads", Direction.OCCUPANCY, NAME, Tier.MEDIUM, common.thread_text(context),
              "rows spread over threads with prange", 1.0, common.thread_gain(context), _threads,
              evidence="hardware.threads"),
