@@ -11,6 +11,7 @@ import fcntl
 import mmap
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,9 +68,11 @@ class RenewableInput:
         self._start = values
         self._now = torch.frombuffer(memory, dtype=values.dtype, count=values.numel(), offset=self.lent.offset)
 
-    def renew(self, factors: torch.Tensor) -> None:
-        """Replace the contents by the first ones times ``factors``, one per element (same number of elements)."""
-        torch.mul(self._start.flatten(), factors, out=self._now)
+    def renew(self, factors: torch.Tensor, turns: Mapping[int, int] | None = None) -> None:
+        """Replace the contents by the first ones, turned by so many places along each axis of ``turns``, times
+        ``factors``, one per element (same number of elements)."""
+        turned = self._start.roll(tuple(turns.values()), tuple(turns)) if turns else self._start
+        torch.mul(turned.flatten(), factors, out=self._now)
 
     def touch(self) -> None:
         """Read the contents once on the calling thread's core, which leaves them in its caches as far as they fit."""

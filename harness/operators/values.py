@@ -103,6 +103,17 @@ def _masked(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor:
     return values.masked_fill_(hidden, -torch.inf)
 
 
+def _masked_run(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor:
+    """A run of -inf over most of each row: at its start, at its end and in its middle by turns, as causal masks and
+    padded vocabularies have them. At least one entry stays."""
+    values = normal((rows, cols), generator)
+    length = (uniform((rows,), generator, 0.6, 0.95) * cols).long().clamp(max=cols - 1)
+    turn = torch.arange(rows) % 3
+    start = torch.where(turn == 0, 0, torch.where(turn == 1, cols - length, (cols - length) // 2))
+    place = torch.arange(cols)
+    return values.masked_fill_((place >= start[:, None]) & (place < (start + length)[:, None]), -torch.inf)
+
+
 def _all_neg_inf(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor:
     values = normal((rows, cols), generator)
     values[torch.randperm(rows, generator=generator)[: max(1, rows // 3)]] = -torch.inf
@@ -154,6 +165,7 @@ REGIMES: dict[str, Callable[[int, int, torch.dtype, torch.Generator], torch.Tens
     "nan": lambda r, c, d, g: _single(r, c, g, torch.nan),
     "neg_inf": lambda r, c, d, g: _single(r, c, g, -torch.inf),
     "masked": lambda r, c, d, g: _masked(r, c, g),
+    "masked_run": lambda r, c, d, g: _masked_run(r, c, g),
     "all_neg_inf": lambda r, c, d, g: _all_neg_inf(r, c, g),
 }
 """Regimes of [rows, cols] inputs by name."""

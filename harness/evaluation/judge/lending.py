@@ -17,6 +17,9 @@ from harness.evaluation.ports import ROW_GAP, Lent
 from harness.operators.base import OperatorSpec
 from harness.operators.implementation import Tensors
 
+ROUND_COLUMNS, ROUND_ROWS = 104_729, 7_919
+"""Primes, so that starts near each other turn contents far apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Collected:
@@ -87,12 +90,23 @@ class Lending:
         """The judge's own copy of what the inputs hold now."""
         return self._inputs | {name: block.values() for name, block in self._renewable.items()}
 
-    def renew(self, factors: torch.Tensor, start: int) -> None:
-        """Multiply the first contents by ``factors`` from ``start`` on, wrapping round; the worker must be frozen."""
+    def renew(self, factors: torch.Tensor, start: int, *, turned: bool = True) -> None:
+        """Multiply the first contents, turned, by ``factors`` from ``start`` on, wrapping round; the worker must be
+        frozen.
+
+        ``start`` says how far rows and columns are turned: a kernel that remembers where the largest values of a row
+        were finds others there. Rows stay where an argument says how much of each is in use.
+        """
+        counted = any(argument.counts for argument in self.spec.arguments)
+        drawn = start
         for block in self._renewable.values():
-            count = math.prod(block.lent.shape)
+            shape = block.lent.shape
+            count = math.prod(shape)
             start %= len(factors) - count + 1
-            block.renew(factors[start : start + count])
+            turns = {len(shape) - 1: drawn * ROUND_COLUMNS % shape[-1]} if turned else {}
+            if turned and len(shape) > 1 and not counted:
+                turns[0] = drawn * ROUND_ROWS % shape[0]
+            block.renew(factors[start : start + count], turns)
             start += count
 
     def touch(self) -> None:

@@ -63,8 +63,9 @@ class Renewal:
     """New contents for slots of a ring, so that no process ever meets the same ones twice.
 
     A kernel can keep what it likes between calls (the memory of its own scratch is enough), and outputs that it
-    remembers are right. Random factors leave zeros, infinities and the regimes recognisable, and no sum, maximum or
-    product of old contents says anything about the new ones.
+    remembers are right. Rows and columns are turned by a drawn distance, then multiplied by random factors, which
+    leaves zeros, infinities and the regimes recognisable: no sum, maximum or product of old contents and no place of
+    theirs says anything about the new ones.
     """
 
     def __init__(self, ring: Sequence[Lending], seed: int, *labels: object) -> None:

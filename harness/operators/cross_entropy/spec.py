@@ -63,7 +63,7 @@ SPEC = OperatorSpec(
                 Backend.TRITON: (_point(512, 128256, 0.2), _point(4096, 32000, 0.4), _point(8192, 128256, 0.4)),
             },
             dtypes={Backend.NUMBA: "float32", Backend.TRITON: "bfloat16"},
-            regimes=("normal", "offset", "spike", "masked"),
+            regimes=("normal", "offset", "spike", "masked", "masked_run"),
             note="Vocabularies of Llama 2 (32,000), GPT-2 (50,257) and Llama 3 (128,256); one token in eight is "
             "ignored, as prompts and padding are. The CPU's rows are fewer so that a call takes under 5 ms on one "
             "core.",

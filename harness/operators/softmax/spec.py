@@ -75,9 +75,9 @@ SPEC = OperatorSpec(
                 ),
             },
             dtypes={Backend.NUMBA: "float32", Backend.TRITON: "bfloat16"},
-            regimes=("normal", "offset", "spike", "masked"),
-            note="Score matrices of 1k to 8k positions; on a GPU also the next token's probabilities of 32 sequences over "
-            "Llama 3's vocabulary. The CPU's rows are fewer so that a call takes under 5 ms on one core.",
+            regimes=("normal", "offset", "spike", "masked", "masked_run"),
+            note="Score matrices of 1k to 8k positions; on a GPU also the next token's probabilities of 32 sequences "
+            "over Llama 3's vocabulary. The CPU's rows are fewer so that a call takes under 5 ms on one core.",
         )
     },
     cases=CASES,
