@@ -11,6 +11,7 @@ from harness.domain.errors import UsageError
 from harness.search.configs import Built, Config
 
 VERSION = 1
+MOST_SECONDS = 1e7
 
 
 class Journal:
@@ -127,17 +128,29 @@ class Journal:
             except ValueError as error:
                 raise UsageError(f"{path}: line {number} is no JSON. Give the journal of a search, or a new "
                                  "file.") from error
-        if len(whole) < len(data):  # a killed search leaves half a line
-            path.write_bytes(whole)
-        if not found or found[0] != json.loads(json.dumps(self._header)):
-            differs = [key for key in self._header if not found or found[0].get(key) != _plain(self._header[key])]
+        if not found or not isinstance(found[0], dict):
+            raise UsageError(f"{path} is no journal of a search; it was left as it is. Name a new file.")
+        if found[0] != _plain(self._header):
+            differs = [key for key in self._header if found[0].get(key) != _plain(self._header[key])]
             raise UsageError(f"{path} is the journal of another search ({', '.join(differs) or 'other keys'} "
                              "differ). Repeat the options of that search, or name a new file.")
-        for row in found[1:]:
-            if row["kind"] in ("built", "timed"):
-                self._take(row)
-            elif row["kind"] == "end":
-                self.seconds = float(row["seconds"])
+        for number, row in enumerate(found[1:], 2):
+            try:
+                self._take_again(row)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise UsageError(f"{path}: line {number} is no line of a search's journal; the file was left as it is. "
+                                 "Name a new file.") from error
+        if len(whole) < len(data):  # a killed search leaves half a line
+            path.write_bytes(whole)
+
+    def _take_again(self, row: Mapping[str, Any]) -> None:
+        """Take over a line of an earlier run; raises whatever a line of another form leads to."""
+        if row["kind"] in ("built", "timed"):
+            self._take(row)
+        elif row["kind"] == "end":
+            self.seconds = float(row["seconds"])
+            if not 0 <= self.seconds < MOST_SECONDS:
+                raise ValueError("no number of seconds that a search takes")
 
 
 def _plain(value: Any) -> Any:

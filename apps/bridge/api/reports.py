@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.bridge.api.errors import BridgeError, translated
+from apps.bridge.api.report_door import ensure_contract, ensure_header, ensure_plain, is_interval, ratio_of
 
 CLOSE = 5e-3
 """How far a rate or a ratio of a report may lie from what its own figures give: documents round for display."""
+PAIRED = 0.1
+"""How far a ratio of pairs may lie from that of the two medians."""
 LARGEST = 64 * 1024 * 1024
 Document = dict[str, Any]
 
@@ -40,7 +43,11 @@ def report_digest(data: bytes) -> str:
     """
     from apps.bridge.api.sources import digest_document
 
-    return digest_document(_read(data))
+    document = _read(data)
+    try:
+        return digest_document(document)
+    except ValueError as error:  # half of a character, a number beyond all numbers
+        raise BridgeError(f"The file holds what no document can: {error}.", code="report_invalid") from error
 
 
 def _read(data: bytes) -> Any:
@@ -48,7 +55,7 @@ def _read(data: bytes) -> Any:
         raise BridgeError(f"The file has {len(data)} bytes; at most {LARGEST} are read.", code="report_invalid")
     try:
         return json.loads(data, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, OverflowError) as error:
         raise BridgeError(f"The file is no JSON document: {error}", code="report_invalid") from error
 
 
@@ -69,7 +76,9 @@ def report_check(data: bytes) -> ReportFacts:
         from harness.domain.report import Report
 
         check_schema(document, "report")
+        ensure_plain(document)
         from_document(document, Report)
+        ensure_header(document)
         address = digest_document(document)
     names = [operator["name"] for operator in document["operators"]]
     if len(set(names)) != len(names):
@@ -103,10 +112,14 @@ def _operator(report: Document, operator: Document, key: str) -> None:
     for digest, source in operator["sources"].items():
         if digest_source(source) != digest:
             raise _differs(f"The source stored as {digest} of {name} has another digest.", f"{key}.sources")
+        ensure_contract(name, report["backend"], digest, source)
     for one in operator["kernels"]:
         _kernel(report, operator, one, key)
     for row in operator["rows"]:
         _row(name, row, shapes, f"{key}.rows")
+    pairs = [pair["shape"] for pair in operator["best"]]
+    if len(set(pairs)) != len(pairs):
+        raise _differs(f"{name} has two best pairs on one shape.", f"{key}.best")
     for pair in operator["best"]:
         _best(operator, pair, f"{key}.best")
     for place, campaign in enumerate(operator["campaigns"]):
@@ -124,7 +137,7 @@ def _kernel(report: Document, operator: Document, kernel: Document, key: str) ->
     ours = (kernel["digest"], name, report["backend"], report["hardware"], report["environment"]["class"])
     if told != ours:
         raise _differs(f"The verdict of {kernel['name']} is about {told}, the report about {ours}.", f"{key}.kernels")
-    if verdict.get("samples") and kernel["samples"] is None:
+    if (verdict.get("samples") or verdict.get("timing")) and kernel["samples"] is None:
         raise _differs(f"The raw samples of the verdict on {kernel['name']} of {name} are missing.", f"{key}.kernels")
 
 
@@ -154,9 +167,11 @@ def _best(operator: Document, pair: Document, key: str) -> None:
         fastest = min(found, key=lambda row: row["median_us"], default=None)
         if fastest is None or fastest["name"] != name or not _near(took, fastest["median_us"]):
             raise _differs(f"The best {side} on {pair['shape']} of {operator['name']} is not {name} by the rows.", key)
-    ratio = pair["ratio"]
-    if not ratio["low"] <= ratio["ratio"] <= ratio["high"]:
+    if not is_interval(pair["ratio"]):
         raise _differs(f"The ratio on {pair['shape']} of {operator['name']} lies outside its interval.", key)
+    if not math.isclose(pair["ratio"]["ratio"], ratio_of(pair), rel_tol=PAIRED):
+        raise _differs(f"The ratio on {pair['shape']} of {operator['name']} is {pair['ratio']['ratio']}; its two "
+                       f"medians give {ratio_of(pair):.3f}.", key)
 
 
 def _campaign(operator: Document, campaign: Document, key: str) -> None:

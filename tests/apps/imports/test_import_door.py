@@ -76,6 +76,19 @@ LIES: dict[str, tuple[Callable[[Document], object], str]] = {
         lambda d: softmax(d)["campaigns"][0]["predictions"][0].update(error=0.0), "prediction error"),
     "a figure called reached": (lambda d: d["figures"][0].update(measured=12.0), "called reached"),
     "a mean called reached": (lambda d: d["means"][0].update(ratio=1.1), "called reached"),
+    "a ratio that its medians do not give": (
+        lambda d: softmax(d)["best"][0]["ratio"].update(ratio=900.0, high=901.0), "its two medians give"),
+    "a ratio below nothing": (
+        lambda d: softmax(d)["best"][0]["ratio"].update(low=-1.0), "outside its interval"),
+    "a best pair twice": (lambda d: softmax(d)["best"].append(softmax(d)["best"][0]), "two best pairs"),
+    "another operator's kernel": (
+        lambda d: softmax(d)["sources"].update(d["operators"][0]["sources"]), "is no kernel of softmax"),
+    "hardware that is a path": (lambda d: d.update(hardware="../../etc"), "is no hardware"),
+    "a number out of this world": (lambda d: softmax(d)["rows"][0].update(n=10**300), "beyond anything"),
+    "an evaluator of its own": (lambda d: d.update(evaluator="0.0.1"), "Verdicts are of evaluator"),
+    "a day to come": (lambda d: d.update(began="9998-01-01T00:00:00+00:00"), "not in the time"),
+    "a name without end": (lambda d: softmax(d)["kernels"][1].update(name="x" * 5000), "longer than any"),
+    "an invisible name": (lambda d: softmax(d)["kernels"][1].update(name="a\u202eb"), "invisible"),
     "an operator twice": (lambda d: d["operators"].append(softmax(d)), "stands twice"),
     "an unknown operator": (lambda d: softmax(d).update(name="hadamard"), "does not know"),
 }
@@ -90,7 +103,8 @@ def test_a_report_that_contradicts_itself_is_refused_whole(world: World, documen
     assert not ImportedReport.objects.exists() and not Verdict.objects.exists()
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"version": 1}', b"\xff\xfe", b"[" * 100_000, b'{"a": NaN}'])
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"version": 1}', b"\xff\xfe", b"[" * 100_000, b'{"a": NaN}',
+                                  b'{"a": "\\ud800"}', b'{"a": 1e999}'])
 def test_what_is_no_report_is_refused_with_a_sentence(db: None, data: bytes) -> None:
     with pytest.raises(Invalid) as refusal:
         report_import(data=data, file="x.json", by=None)

@@ -146,3 +146,23 @@ def test_a_space_names_what_does_not_exist() -> None:
     with pytest.raises(UsageError, match="nothing to search"):
         space_of(SPACE.spec, "llm", "PARAMS = {}\n\n\ndef run(x, out):\n    pass\n")
     assert list(space_of(SPACE.spec, "llm", SPACE.source, ["4x5000"]).buckets) == ["long"]
+
+
+@pytest.mark.parametrize("text", ['{"a":1}', '{"a":1}\n', '{"kind":"search"}\n{"half', "[1]\n", "no json\n"])
+def test_a_file_that_is_no_journal_of_this_search_is_left_as_it_is(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "precious.json"
+    path.write_text(text, "utf-8")
+    with pytest.raises(UsageError):
+        Journal({"operator": "rope"}, path)
+    assert path.read_text("utf-8") == text
+
+
+@pytest.mark.parametrize("line", ["{}", "[]", "1", '{"kind":"built"}', '{"kind":"end","seconds":1e999}',
+                                  '{"kind":"timed","rung":"x","bucket":"b","params":{}}'])
+def test_a_line_that_no_search_writes_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "journal.jsonl"
+    Journal({"operator": "rope"}, path).close()
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+    with pytest.raises(UsageError, match="line 2"):
+        Journal({"operator": "rope"}, path)
