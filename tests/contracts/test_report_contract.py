@@ -10,6 +10,7 @@ import pytest
 
 from apps.bridge.api.errors import BridgeError
 from apps.bridge.api.reports import is_report, report_check
+from harness import EVALUATOR_VERSION
 from harness.domain.request import EvaluationRequest
 from harness.domain.samples import Samples
 from harness.domain.verdict import Verdict
@@ -24,7 +25,8 @@ class Here(FakeEvaluator):
 
     def __call__(self, request: EvaluationRequest) -> tuple[Verdict, Samples | None]:
         verdict, samples = super().__call__(request)
-        return dataclasses.replace(verdict, environment=environment(request.backend)), samples
+        evaluator = dataclasses.replace(verdict.evaluator, version=EVALUATOR_VERSION)
+        return dataclasses.replace(verdict, environment=environment(request.backend), evaluator=evaluator), samples
 
 
 @pytest.fixture(scope="module")

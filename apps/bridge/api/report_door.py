@@ -13,6 +13,8 @@ from apps.bridge.api.errors import BridgeError
 LARGEST, LONGEST, LONGEST_SOURCE = 1e15, 4000, 65_536
 """Numbers (counts of bytes and operations among them), texts and sources beyond these are nobody's measurement."""
 OLDEST = datetime(2024, 1, 1, tzinfo=UTC)
+AHEAD = timedelta(days=366)
+"""A host's clock may be wrong by months; centuries are no mistake."""
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 VERSION = re.compile(r"\d{1,4}(\.\d{1,4}){1,3}")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
@@ -85,7 +87,7 @@ def _moment(text: str, key: str) -> None:
     except ValueError as error:
         raise _invalid("That is no moment.", key) from error
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    if not OLDEST <= moment <= datetime.now(UTC) + timedelta(days=1):
+    if not OLDEST <= moment <= datetime.now(UTC) + AHEAD:
         raise _invalid("That moment is not in the time that reports come from.", key)
 
 
