@@ -67,7 +67,7 @@ MUTATED = ("compile_error", "runtime_error", "policy_violation")
 
 WRONG_KERNELS = (
     WrongKernel("tail_dropped", Backend.NUMBA, "tail dropped", NUMERIC),
-    WrongKernel("eps_ignored", Backend.NUMBA, "eps ignored", EITHER),
+    WrongKernel("eps_ignored", Backend.NUMBA, "eps ignored", (*EITHER, "runtime_error")),
     WrongKernel("weight_ignored", Backend.NUMBA, "weight ignored", NUMERIC),
     WrongKernel("bias_ignored", Backend.NUMBA, "bias ignored", NUMERIC),
     WrongKernel("one_pass", Backend.NUMBA, "variance cancelled", EITHER),
