@@ -90,7 +90,7 @@ class Lending:
         """The judge's own copy of what the inputs hold now."""
         return self._inputs | {name: block.values() for name, block in self._renewable.items()}
 
-    def renew(self, factors: torch.Tensor, start: int, *, turned: bool = True) -> None:
+    def renew(self, factors: torch.Tensor, start: int) -> None:
         """Multiply the first contents, turned, by ``factors`` from ``start`` on, wrapping round; the worker must be
         frozen.
 
@@ -103,8 +103,8 @@ class Lending:
             shape = block.lent.shape
             count = math.prod(shape)
             start %= len(factors) - count + 1
-            turns = {len(shape) - 1: drawn * ROUND_COLUMNS % shape[-1]} if turned else {}
-            if turned and len(shape) > 1 and not counted:
+            turns = {len(shape) - 1: drawn * ROUND_COLUMNS % shape[-1]}
+            if len(shape) > 1 and not counted:
                 turns[0] = drawn * ROUND_ROWS % shape[0]
             block.renew(factors[start : start + count], turns)
             start += count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 from harness.backends.triton.stages import planned_shapes
 from harness.domain.errors import InfrastructureError
 from harness.domain.vocabulary import Outcome
+from harness.evaluation.buffers import RenewableInput
 from harness.evaluation.judge.bases import close_bases
 from harness.evaluation.judge.inputs import all_attributes, make_inputs
-from harness.evaluation.judge.lending import Lending
 from harness.evaluation.timing.device.contents import (
     SHORT_TABLE,
     TABLE,
@@ -45,21 +46,21 @@ def test_factors_are_fresh_per_seed_and_between_three_quarters_and_one(factors):
 
 
 @pytest.mark.parametrize("operator", ["softmax", "decode_attention"])
-def test_contents_are_those_that_a_lending_would_get(factors, operator):
+def test_contents_are_the_first_ones_times_factors_as_the_judges_own_memory_has_them(factors, operator):
     spec = get(operator)
     dims = {"rows": 5, "cols": 37} if operator == "softmax" else {
         "batch": 2, "q_heads": 4, "kv_heads": 2, "dim": 16, "max_seq": 33}
     attributes = all_attributes(spec, {})
     inputs = make_inputs(spec, dims, "normal", attributes, "bfloat16", 3, "x")
-    with Lending(spec, inputs, attributes, "bfloat16", renewable=True) as lending:
-        names = [a.name for a in spec.inputs if a.dtype is None]
-        starts = Starts([inputs[name].numel() for name in names], random.Random(1))
-        start = starts.draw()
-        lending.renew(factors.values, start, turned=False)
-        for name, stretch in zip(names, starts.stretches(start), strict=True):
-            flat = inputs[name].flatten()
-            mine = renewed(flat, stretch, factors.values, 0, flat.numel())
-            assert same_bits(mine, lending.inputs[name].flatten()), name
+    names = [a.name for a in spec.inputs if a.dtype is None]
+    starts = Starts([inputs[name].numel() for name in names], random.Random(1))
+    for name, stretch in zip(names, starts.stretches(starts.draw()), strict=True):
+        flat = inputs[name].flatten()
+        block = RenewableInput(name, inputs[name])
+        block.renew(stretch.factors(factors.values, 0, flat.numel()))
+        mine = renewed(flat, stretch, factors.values, 0, flat.numel())
+        assert same_bits(mine, block.values().flatten()), name
+        os.close(block.lent.fd)
 
 
 @given(st.integers(1, 90), st.integers(0, 200), st.integers(0, 300), st.integers(0, 300))
