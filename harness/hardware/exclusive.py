@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from harness.domain.errors import InfrastructureError
+from harness.hardware import gpu
 
 POLL_S = 0.05
 FOLDER = "KERNELOPT_LOCKS"
@@ -23,8 +24,11 @@ def lock_folder() -> str:
 
 
 def lock_path(device: str) -> Path:
-    """Where the lock of ``device`` lies: the same for every installation and user of this machine."""
-    return Path(lock_folder(), f"kernelopt-clock-{device}.lock")
+    """Where the lock of ``device`` lies: the same for every installation and user of this machine. A GPU's is of the card
+    that this process may use, so that two cards of one host are measured side by side."""
+    card = gpu.card() if device.startswith("nvidia-") else None
+    own = f"-{card.uuid}" if card is not None and gpu.name_of(card) == device else ""
+    return Path(lock_folder(), f"kernelopt-clock-{device}{own}.lock")
 
 
 @contextlib.contextmanager

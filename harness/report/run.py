@@ -166,10 +166,11 @@ class ReportRun:
 
     def _note_run(self) -> None:
         """What this run took so far, in place of what it said before: it may be killed at any moment."""
-        document = self.folder.read("run.json") or {"runs": []}
-        earlier = [one for one in document["runs"] if one.get("run") != self._name]
         this = {"run": self._name, "ended": _now(), "seconds": round(self.clock() - self._since, 1)}
-        self.folder.write("run.json", {**document, "runs": [*earlier, this]})
+        with self.folder.alone():
+            document = self.folder.read("run.json") or {"runs": []}
+            earlier = [one for one in document["runs"] if one.get("run") != self._name]
+            self.folder.write("run.json", {**document, "runs": [*earlier, this]})
 
 
 def pieces(settings: Settings) -> Iterator[Piece]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -92,12 +94,22 @@ class Folder:
         partial.replace(path)
         return path
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """For reading and writing as one step: several runs may share a folder, one for each GPU of a host."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / "lock").open("w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            yield
+
 
 def remember(folder: Folder, settings: Settings, began: str) -> None:
     """Store the settings of a report, of one that goes on beside its earlier runs."""
-    runs = (folder.read("run.json") or {}).get("runs", [])
-    folder.write("run.json", {"settings": asdict(settings), "began": began, "runs": runs,
-                              "environment": here(settings).class_})
+    environment_class = here(settings).class_
+    with folder.alone():
+        runs = (folder.read("run.json") or {}).get("runs", [])
+        folder.write("run.json", {"settings": asdict(settings), "began": began, "runs": runs,
+                                  "environment": environment_class})
 
 
 def here(settings: Settings) -> Environment:

@@ -10,7 +10,7 @@ from harness.backends.triton.targets import TARGETS, find_target
 from harness.domain.codec import to_document
 from harness.domain.errors import InfrastructureError, UsageError
 from harness.domain.vocabulary import Backend
-from harness.hardware import digests, exclusive, nvml, reported, roofs, telemetry
+from harness.hardware import digests, exclusive, gpu, nvml, reported, roofs, telemetry
 from harness.hardware.cores import OVERRIDE, allowed, split
 from harness.hardware.cpu import cpu_list, read_cpu
 from harness.hardware.detect import environment, hardware_name
@@ -220,6 +220,19 @@ def test_one_measurement_at_a_time(monkeypatch, tmp_path):
     assert waited == [1]
     with exclusive.device("clock", 0.0):
         pass
+
+
+def test_two_cards_of_one_host_are_measured_side_by_side(monkeypatch):
+    cards = tuple(nvml.Card("NVIDIA H200", "580.95.05", f"GPU-{name}") for name in ("aa", "bb"))
+    monkeypatch.setattr(gpu, "_launches", lambda: True)
+    monkeypatch.setattr(nvml, "cards", lambda: cards)
+    paths = []
+    for visible in ("0", "1", "GPU-bb"):
+        monkeypatch.setenv(gpu.VISIBLE, visible)
+        paths.append(exclusive.lock_path("nvidia-h200"))
+    assert paths[0] != paths[1] == paths[2]
+    assert exclusive.lock_path("nvidia-h100") == exclusive.lock_path("nvidia-h100")
+    assert "GPU" not in exclusive.lock_path("nvidia-h100").name
 
 
 def test_measuring_roofs_again_only_raises_them(monkeypatch, tmp_path):

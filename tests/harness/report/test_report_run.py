@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,15 @@ def test_a_killed_run_has_noted_what_it_took_until_then(tmp_path: Path) -> None:
     assert report.operators[0].rows and not report.operators[1].rows and not report.complete
     report_run(tmp_path / "report", Sessions(), phases=("peers",), clock=clock).run()
     assert len((Folder(tmp_path / "report").read("run.json") or {})["runs"]) == 2
+
+
+def test_two_runs_that_share_a_folder_both_remain_in_its_record(tmp_path: Path) -> None:
+    first, second = report_run(tmp_path / "report", Sessions()), report_run(tmp_path / "report", Sessions())
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(run._note_run) for _ in range(40) for run in (first, second)]:
+            done.result()
+    runs = Folder(tmp_path / "report").read("run.json")["runs"]
+    assert len(runs) == 2
 
 
 def test_pieces_come_operator_by_operator_in_the_order_of_phases() -> None:
