@@ -24,8 +24,8 @@ def lock_folder() -> str:
 
 
 def lock_path(device: str) -> Path:
-    """Where the lock of ``device`` lies: the same for every installation and user of this machine. A GPU's is the card's
-    that this process may use, so that two cards of one host are measured side by side."""
+    """Where the lock of ``device`` lies: the same for every installation and user of this machine. A GPU's is of the
+    card that this process may use, so that two cards of one host are measured side by side."""
     card = gpu.card() if device.startswith("nvidia-") else None
     own = f"-{card.uuid}" if card is not None and gpu.name_of(card) == device else ""
     return Path(lock_folder(), f"kernelopt-clock-{device}{own}.lock")
