@@ -2,8 +2,9 @@
 
 Frames to the client are JSON texts. Durable ones are event documents with a gapless ``seq`` (and ``text``, a sentence
 for the feed). The others have no ``seq``: ``ready`` and ``beat`` carry the stream's ``head``, ``progress`` and
-``tokens`` are the newest of their kind and may be skipped, ``lag`` says that the window is closed, ``error`` answers a
-frame that is not understood. The client sends ``{"kind": "ack", "seq": n}`` after events and after each beat.
+``agent.delta`` (see ``live_answers``) are the newest of their kind and may be skipped, ``lag`` says that the window is
+closed, ``error`` answers a frame that is not understood. The client sends ``{"kind": "ack", "seq": n}`` after events
+and after each beat.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 
 from apps.stream.access import SENTENCES, Close, Denied, Target, admit_async
 from apps.stream.frames import PAGE, durable_frames, ephemeral_frames, head_of
+from apps.stream.live_answers import is_stale, public_kind
 from apps.stream.models import Progress
 from apps.stream.tailer import tailer
 
@@ -138,13 +140,13 @@ class StreamConsumer(AsyncWebsocketConsumer):
         if now - self._shown < EPHEMERAL_EVERY_S:
             return
         fresh: list[Progress] = [frame for frame in await ephemeral_frames(self._stream)
-                                       if frame.n > self._frames_seen.get(frame.kind, -1)]
+                                       if frame.n > self._frames_seen.get(frame.kind, -1) and not is_stale(frame)]
         if not fresh:
             return
         self._shown = now
         for frame in fresh:
             self._frames_seen[frame.kind] = frame.n
-            await self._send({"kind": frame.kind, "at": frame.at.isoformat(), "data": frame.data})
+            await self._send({"kind": public_kind(frame.kind), "at": frame.at.isoformat(), "data": frame.data})
 
     async def _replay(self) -> bool:
         room = min(PAGE, WINDOW_EVENTS - len(self._in_flight))

@@ -1,0 +1,104 @@
+"""Answers while they come in: a reader who misses frames loses no character, and what is over or stale is put away."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apps.stream.live_answers import EVERY_S, TAIL_CHARACTERS, LiveAnswers
+from apps.stream.models import Progress
+from tests.apps.stream.conftest import Opener, Scene
+
+Frames = list[dict[str, Any]]
+
+
+def answering(frames: Frames) -> tuple[LiveAnswers, list[float]]:
+    """Answers that write into ``frames``, and their clock."""
+    now = [0.0]
+    live = LiveAnswers("campaign:1", put=lambda **row: frames.append(row), clock=lambda: now[0])
+    live.begin(round=1, attempt=1, sample=0, number=1)
+    return live, now
+
+
+class Page:
+    """What the page does with frames: it appends what lies beyond the characters it has."""
+
+    def __init__(self) -> None:
+        self.text, self.have, self.gaps = "", 0, 0
+
+    def show(self, data: dict[str, Any]) -> None:
+        """One frame."""
+        tail = "".join(piece["text"] for piece in data["pieces"])
+        if data["from"] > self.have:
+            self.gaps += 1
+        self.text += tail[max(0, self.have - data["from"]):]
+        self.have = data["from"] + len(tail)
+
+
+pieces = st.lists(st.tuples(st.sampled_from(["text", "reasoning", "call"]), st.text(min_size=1, max_size=60),
+                            st.floats(0, 0.4), st.booleans()), max_size=25)
+
+
+@given(pieces)
+def test_whoever_misses_frames_has_every_character(said: list[tuple[str, str, float, bool]]) -> None:
+    frames: Frames = []
+    live, now = answering(frames)
+    page, missed = Page(), 0
+    for kind, text, later, seen in said:
+        now[0] += later
+        before = len(frames)
+        live.told(kind, text)
+        if len(frames) > before:
+            missed = 0 if seen or missed > 10 else missed + 1
+            if not missed:
+                page.show(frames[-1]["data"])
+    now[0] += EVERY_S
+    live.flush()
+    page.show(frames[-1]["data"])
+    assert (page.text, page.gaps) == ("".join(text for _, text, _, _ in said), 0)
+
+
+def test_a_burst_is_one_frame_and_a_long_answer_a_short_one() -> None:
+    frames: Frames = []
+    live, now = answering(frames)
+    for _ in range(2000):
+        now[0] += 0.001
+        live.told("text", "word ")
+    assert len(frames) <= 2 / EVERY_S + 2
+    last = frames[-1]["data"]
+    assert sum(len(piece["text"]) for piece in last["pieces"]) <= TAIL_CHARACTERS
+    assert last["from"] + sum(len(piece["text"]) for piece in last["pieces"]) <= 10_000
+    live.end()
+    assert frames[-1]["data"] == {"round": 1, "attempt": 1, "sample": 0, "number": 1, "over": True}
+    live.told("text", "too late")
+    assert frames[-1]["data"]["over"]
+
+
+def test_samples_have_rows_of_their_own() -> None:
+    frames: Frames = []
+    live, _ = answering(frames)
+    live.begin(round=1, attempt=1, sample=2, number=1)
+    live.told("text", "other", sample=2)
+    live.told("text", "nobody began this", sample=5)
+    assert {row["kind"] for row in frames} == {"agent.delta", "agent.delta.2"}
+
+
+@pytest.mark.asyncio
+async def test_readers_get_answers_and_none_that_a_killed_engine_left(
+    scene: Scene, follow: Opener
+) -> None:
+    live = LiveAnswers(scene.campaign.stream)
+    await sync_to_async(live.begin)(round=1, attempt=1, sample=0, number=1)
+    await sync_to_async(live.begin)(round=1, attempt=1, sample=1, number=1)
+    old = timezone.now() - timedelta(minutes=5)
+    await sync_to_async(Progress.objects.filter(kind="agent.delta").update)(at=old)
+    reader = await follow(scene.member)
+    frame = await reader.until("agent.delta")
+    assert frame["data"]["sample"] == 1
+    assert not [one for one in reader.ephemeral if one["kind"].startswith("agent.")]
