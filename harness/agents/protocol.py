@@ -26,6 +26,11 @@ class LogBook:
         self._entries = entries
         self.queries = 0
 
+    @property
+    def entries(self) -> tuple[LogEntry, ...]:
+        """All entries in round order for whoever writes about the log; looking here is no query of the agent's."""
+        return self._entries
+
     def query(self, *, direction: str | None = None) -> tuple[LogEntry, ...]:
         """All entries in round order, or those of one direction key (``tiling:_kernel``)."""
         self.queries += 1
