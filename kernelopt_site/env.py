@@ -67,6 +67,12 @@ def canary_every() -> int:
     return env.int("KERNELOPT_CANARY_EVERY", 25)
 
 
+def endpoints_path() -> Path:
+    """``KERNELOPT_ENDPOINTS``: the TOML file that names endpoints of language models (default ``<var>/endpoints.toml``);
+    an absent one means none."""
+    return Path(env.str("KERNELOPT_ENDPOINTS", str(var_dir() / "endpoints.toml"))).expanduser().resolve()
+
+
 def secret_key_fallbacks() -> list[str]:
     """``KERNELOPT_SECRET_KEY_FALLBACKS``: earlier keys, comma-separated; their seals and sessions hold."""
     return env.list("KERNELOPT_SECRET_KEY_FALLBACKS", [])

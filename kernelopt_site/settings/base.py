@@ -22,6 +22,7 @@ SELF_REVIEW = env.self_review()
 PUBLIC_BOARDS = env.public_boards()
 REAUTHENTICATION_SECONDS = 15 * 60
 CANARY_EVERY = env.canary_every()
+ENDPOINTS_PATH = env.endpoints_path()
 REQUIRED_ISOLATION = 2  # below it nothing is promoted (DESIGN section 6)
 
 INSTALLED_APPS = [

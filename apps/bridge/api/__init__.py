@@ -22,6 +22,7 @@ from apps.bridge.api.catalogue import (
     operator_names,
     operators,
 )
+from apps.bridge.api.endpoints import EndpointOf, EndpointsHere, ModelOf, PriceOf, endpoints_of
 from apps.bridge.api.engine import (
     EngineFacts,
     RoundFacts,
@@ -58,12 +59,16 @@ __all__ = [
     "TIERS",
     "BridgeError",
     "DeviceFacts",
+    "EndpointOf",
+    "EndpointsHere",
     "EngineFacts",
     "Finding",
     "GoalFacts",
     "LibraryFacts",
+    "ModelOf",
     "OperatorFacts",
     "Predicted",
+    "PriceOf",
     "Recomputed",
     "ReportFacts",
     "RoundFacts",
@@ -77,6 +82,7 @@ __all__ = [
     "devices_here",
     "digest",
     "digest_document",
+    "endpoints_of",
     "engine_fold",
     "engine_result",
     "engine_start",
