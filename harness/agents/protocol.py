@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from harness.agents.profile import Profile
-from harness.domain.goal import Goal
+from harness.domain.goal import AgentChoice, Budget, Goal
 from harness.domain.log import LogEntry
 from harness.domain.proposal import Hypothesis, Proposal
 from harness.domain.request import SourceRef
+from harness.domain.steering import Spent, Steer
 from harness.domain.summary import VerdictSummary
 from harness.domain.vocabulary import Tier
 from harness.operators.base import OperatorSpec
@@ -68,6 +69,11 @@ class AgentContext:
     rank order; ``open_hypotheses`` those not yet tried whose direction is open. ``closed_directions`` maps direction
     keys to the rounds that closed them. ``hardware`` is the hardware digest as facts by name. ``bounced`` says why
     earlier answers of this same round were sent back.
+
+    ``steering`` is what people asked of the agent, oldest first. ``forbidden`` maps directions that a person forbade
+    (``tiling:_kernel``, or ``tiling`` for every kernel function) to that person's name: a candidate there is bounced.
+    ``agent`` is the campaign's choice of agent after people changed endpoint, model or effort, ``budget`` what it may
+    spend after people raised it (``None``: as the goal says), ``spent`` what it did.
     """
 
     goal: Goal
@@ -93,6 +99,26 @@ class AgentContext:
     attempts: tuple[Attempt, ...] = ()
     feedback: tuple[ReviewComment, ...] = ()
     bounced: tuple[str, ...] = ()
+    steering: tuple[Steer, ...] = ()
+    forbidden: Mapping[str, str] = field(default_factory=dict)
+    spent: Spent = Spent()
+    agent: AgentChoice | None = None
+    budget: Budget | None = None
+
+    @property
+    def attempt(self) -> int:
+        """Which asking of this round it is, from 1: every answer that was sent back led to another."""
+        return len(self.bounced) + 1
+
+    @property
+    def choice(self) -> AgentChoice:
+        """Which agent, endpoint, model and effort work now."""
+        return self.agent or self.goal.agent
+
+    @property
+    def allowance(self) -> Budget:
+        """What may be spent now."""
+        return self.budget or self.goal.budget
 
     @property
     def threads(self) -> int:

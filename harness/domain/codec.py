@@ -19,6 +19,9 @@ if TYPE_CHECKING:  # imported where it is used: a command that reads and writes 
 
 SCHEMA_DIR = Path(__file__).parent / "schema"
 T = TypeVar("T")
+ADDED = {"added": True}
+"""``metadata`` of a field that documents with a digest got later: left out while it has its default, so that documents
+and digests from before the field stay what they are."""
 
 
 @functools.cache
@@ -36,7 +39,7 @@ def _converter() -> cattrs.Converter:
     # A trailing underscore keeps a Python keyword out of the dataclass (``class_``); JSON has the plain word.
     for factory, make in ((converter.register_structure_hook_factory, make_dict_structure_fn),
                           (converter.register_unstructure_hook_factory, make_dict_unstructure_fn)):
-        factory(_has_keyword_field, functools.partial(_renamed, converter, make))
+        factory(_has_special_field, functools.partial(_special, converter, make))
     return converter
 
 
@@ -48,14 +51,24 @@ def _apply(read: Any, value: Any, _: Any) -> Any:
     return read(value)
 
 
-def _has_keyword_field(kind: Any) -> bool:
-    return dataclasses.is_dataclass(kind) and any(f.name.endswith("_") for f in dataclasses.fields(kind))
+def _has_special_field(kind: Any) -> bool:
+    return dataclasses.is_dataclass(kind) and any(_is_keyword(f) or _is_added(f) for f in dataclasses.fields(kind))
 
 
-def _renamed(converter: cattrs.Converter, make: Any, kind: Any) -> Any:
+def _is_keyword(field: Any) -> bool:
+    return field.name.endswith("_")
+
+
+def _is_added(field: Any) -> bool:
+    return bool(field.metadata.get("added"))
+
+
+def _special(converter: cattrs.Converter, make: Any, kind: Any) -> Any:
     from cattrs.gen import make_dict_structure_fn, override
 
-    names = {f.name: override(rename=f.name.rstrip("_")) for f in dataclasses.fields(kind) if f.name.endswith("_")}
+    fields = dataclasses.fields(kind)
+    names = {f.name: override(rename=f.name.rstrip("_")) for f in fields if _is_keyword(f)}
+    names |= {f.name: override(omit_if_default=True) for f in fields if _is_added(f)}
     extra = {"_cattrs_forbid_extra_keys": True} if make is make_dict_structure_fn else {}
     return make(kind, converter, **extra, **names)
 

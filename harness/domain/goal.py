@@ -6,7 +6,7 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from harness.domain.codec import check_schema, from_document, to_document
+from harness.domain.codec import ADDED, check_schema, from_document, to_document
 from harness.domain.digest import digest_document
 from harness.domain.errors import DocumentError, GoalError
 from harness.domain.vocabulary import Backend, Tier
@@ -14,6 +14,11 @@ from harness.domain.vocabulary import Backend, Tier
 ALWAYS_PROHIBITED = ("interface change", "external dependency")
 OPTIONAL_PROHIBITIONS = ("atomics", "inline assembly", "numeric modes", "split kernels")
 WEIGHTS = ("latency", "throughput", "stability", "cold_start")
+LIMITS = ("rounds", "evaluations", "seconds", "tokens", "money", "turns")
+"""What a budget can limit."""
+LEAST = {"money": 0.01}
+MOST_SAMPLES = 8
+"""Candidates of one asking at most (``agent.best_of``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +62,35 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class AgentChoice:
-    """Which agent runs the campaign; ``endpoint`` and ``model`` name server settings, never a key."""
+    """Which agent runs the campaign; ``endpoint`` and ``model`` name server settings, never a key.
 
-    kind: Literal["playbook", "autotune", "openai"] = "playbook"
+    ``mcp`` is an agent outside of this server, which hands its proposals in. ``best_of`` is how many candidates a
+    language model is asked for at a time, 1 to 8; each distinct one becomes a round of its own.
+    """
+
+    kind: Literal["playbook", "autotune", "openai", "mcp"] = "playbook"
     endpoint: str | None = None
     model: str | None = None
     effort: str | None = None
     strategy: str | None = None
+    best_of: int = field(default=1, metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What may be spent; ``None`` is no limit of that kind, at least one of rounds, evaluations, seconds is set."""
+    """What may be spent; ``None`` is no limit of that kind, at least one of rounds, evaluations, seconds is set.
+
+    ``tokens``, ``turns`` and ``money`` (in the currency of the endpoint's prices) are those of a language model.
+    ``at_limit`` says what a spent budget leads to: the campaign's end, or the question whether to raise it.
+    """
 
     rounds: int | None = 20
     evaluations: int | None = 60
     seconds: float | None = 3600.0
     tokens: int | None = None
+    money: float | None = field(default=None, metadata=ADDED)
+    turns: int | None = field(default=None, metadata=ADDED)
+    at_limit: Literal["stop", "ask"] = field(default="stop", metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +169,14 @@ def check_goal(goal: Goal) -> None:
     budget = goal.budget
     if budget.rounds is None and budget.evaluations is None and budget.seconds is None:
         raise GoalError("The budget has no limit. Set rounds, evaluations or seconds.", key="budget")
-    for name in ("rounds", "evaluations", "seconds", "tokens"):
+    for name in LIMITS:
         value = getattr(budget, name)
-        if value is not None and value <= 0:
-            raise GoalError(f"budget.{name} is {value}: nothing could run. Use at least 1.", key=f"budget.{name}")
+        if value is not None and not 0 < value < float("inf"):
+            raise GoalError(f"budget.{name} is {value}: nothing could run. Use at least {LEAST.get(name, 1)}.",
+                            key=f"budget.{name}")
+    if not 1 <= goal.agent.best_of <= MOST_SAMPLES:
+        raise GoalError(f"agent.best_of is {goal.agent.best_of}. Ask for 1 to {MOST_SAMPLES} candidates at a time.",
+                        key="agent.best_of")
     if goal.stop.plateau_gain < 0.02:
         raise GoalError("stop.plateau_gain is below 0.02, the smallest gain that can be told from noise.",
                         key="stop.plateau_gain")

@@ -42,7 +42,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One answer of an agent: hypotheses, a candidate (with hypotheses in round 1), or giving up with a reason."""
+    """One answer of an agent: hypotheses, a candidate (with hypotheses in round 1), or giving up with a reason.
+
+    ``alternatives`` are further candidates of the same asking; each that is new becomes a round of its own afterwards.
+    """
 
     kind: Literal["hypotheses", "candidate", "give_up"]
     queried_log: bool
@@ -50,6 +53,7 @@ class Proposal:
     candidate: Candidate | None = None
     reason: str = ""
     trace: dict[str, Any] | None = None  # agent-specific record (turns, tokens), shown but never interpreted
+    alternatives: tuple[Candidate, ...] = ()
     version: int = 1
 
     def __post_init__(self) -> None:

@@ -178,6 +178,7 @@ class EventKind(StrEnum):
     CAMPAIGN_FINISHED = "campaign.finished"
     CAMPAIGN_STOPPED = "campaign.stopped"
     CAMPAIGN_FAILED = "campaign.failed"
+    CAMPAIGN_STEERED = "campaign.steered"
     ROUND_STARTED = "round.started"
     ROUND_HYPOTHESES = "round.hypotheses"
     ROUND_PROPOSED = "round.proposed"
@@ -185,6 +186,7 @@ class EventKind(StrEnum):
     ROUND_CONCLUDED = "round.concluded"
     ROUND_FAILED = "round.failed"
     ROUND_CANCELLED = "round.cancelled"
+    AGENT_TURN = "agent.turn"
     SPOTCHECK_ASKED = "spotcheck.asked"
     SPOTCHECK_ANSWERED = "spotcheck.answered"
     REVIEW_OPENED = "review.opened"
@@ -205,5 +207,5 @@ class EventKind(StrEnum):
     WORKER_DOWN = "worker.down"
 
 
-EPHEMERAL_KINDS = ("progress", "tokens", "beat")
+EPHEMERAL_KINDS = ("progress", "agent.delta", "beat")
 """Frames that are never stored: they may be lost without harm."""

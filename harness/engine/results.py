@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 from harness.domain.codec import from_document, to_document
 from harness.domain.errors import DocumentError, SourceError
-from harness.domain.proposal import Hypothesis, Proposal
+from harness.domain.goal import Budget
+from harness.domain.proposal import Candidate, Hypothesis, Proposal
+from harness.domain.steering import SteerKind
 from harness.domain.summary import VerdictSummary, summary_of
 from harness.domain.vocabulary import Tier
-from harness.engine.actions import PlateauCause, PlateauChoice
+from harness.engine.actions import AskPurpose, PlateauCause, PlateauChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +25,19 @@ class BaselineMeasured:
 @dataclass(frozen=True, slots=True)
 class Proposed:
     """An agent answered. ``queried_log`` is the runner's own evidence that the log was read in this turn;
-    ``normal_digest`` addresses the candidate's normalised tree (``None``: no candidate, or it does not parse)."""
+    ``normal_digest`` addresses the candidate's normalised tree (``None``: no candidate, or it does not parse),
+    ``alternative_digests`` those of the alternatives. ``purpose`` is what was asked for: a person may have steered the
+    campaign while the agent thought. ``tokens``, ``money`` and ``turns`` are what the answer cost."""
 
     round: int
     proposal: Proposal
     queried_log: bool
     normal_digest: str | None = None
     tokens: int = 0
+    money: float = 0.0
+    turns: int = 0
+    purpose: AskPurpose | None = None
+    alternative_digests: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,8 @@ class AgentFailed:
     reason: str
     blame: Literal["model", "provider"]
     tokens: int = 0
+    money: float = 0.0
+    turns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +86,13 @@ class PlateauReached:
 
 @dataclass(frozen=True, slots=True)
 class PlateauChosen:
-    """A person (or the default, where nobody attends) chose; ``grant`` goes with ``RAISE_GRANT``."""
+    """A person (or the default, where nobody attends) chose; ``grant`` goes with ``RAISE_GRANT``, ``budget`` (the
+    whole of what may be spent from now on) with ``RAISE_BUDGET``."""
 
     choice: PlateauChoice
     grant: Tier | None = None
     person: str | None = None
+    budget: Budget | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +163,27 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
+class Steered:
+    """A person steers the agent: gives a hint, forbids a direction or allows it again, asks for a restructuring, or
+    changes endpoint, model or effort. Empty fields keep what was."""
+
+    person: str
+    kind: SteerKind
+    text: str = ""
+    direction: str = ""
+    endpoint: str = ""
+    model: str = ""
+    effort: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTaken:
+    """The next alternative of an earlier asking became round ``round``, or was left out because it is none any more."""
+
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetClock:
     """Seconds spent so far in total (pauses not counted)."""
 
@@ -160,22 +193,26 @@ class BudgetClock:
 Result = (
     BaselineMeasured | Proposed | AgentFailed | Evaluated | InfrastructureFault | HypothesesEdited | PlateauReached
     | PlateauChosen | SpotCheckAsked | SpotCheckAnswered | SpotCheckLapsed | ReviewOpened | ReviewDecided | Paused
-    | Resumed | Stopped | BudgetClock
+    | Resumed | Stopped | BudgetClock | Steered | QueueTaken
 )
 RESULT_KINDS: dict[str, type] = {kind.__name__: kind for kind in Result.__args__}  # type: ignore[attr-defined]
 
 
-def proposed(round_number: int, proposal: Proposal, *, queried_log: bool, tokens: int = 0) -> Proposed:
-    """Record an agent's answer together with the address of its candidate's normal form."""
+def proposed(round_number: int, proposal: Proposal, *, queried_log: bool, tokens: int = 0, money: float = 0.0,
+             turns: int = 0, purpose: AskPurpose | None = None) -> Proposed:
+    """Record an agent's answer together with the addresses of its candidates' normal forms."""
+    mine = None if proposal.candidate is None else _normal(proposal.candidate)
+    others = tuple(_normal(candidate) for candidate in proposal.alternatives)
+    return Proposed(round_number, proposal, queried_log, mine, tokens, money, turns, purpose, others)
+
+
+def _normal(candidate: Candidate) -> str | None:
     from harness.evaluation.source.normal_form import normal_digest
 
-    digest = None
-    if proposal.candidate is not None:
-        try:
-            digest = normal_digest(proposal.candidate.source)
-        except SourceError:
-            digest = None  # the static stage will say what is wrong with it, line and all
-    return Proposed(round_number, proposal, queried_log, digest, tokens)
+    try:
+        return normal_digest(candidate.source)
+    except SourceError:
+        return None  # the static stage will say what is wrong with it, line and all
 
 
 def result_to_document(result: Result) -> dict[str, Any]:
