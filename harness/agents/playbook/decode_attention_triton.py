@@ -19,6 +19,8 @@ RESIDENT = 2
 BUCKETS = ("short", "medium", "long", "longer", "huge", "giant")
 LEVEL = {"PROGRAMS": 64, "SPAN": 512}
 """Values of the bucket whose batches hold lengths of all sizes: parts of 512 positions, however many."""
+DEEP = {"medium": 2, "long": 4, "longer": 4}
+"""Stages of a program's pipeline where it has a multiprocessor to itself, and two of caches too short to fill more."""
 
 
 def _body(**change: bool) -> Callable[[AgentContext], str | None]:
@@ -57,6 +59,17 @@ def _chosen(context: AgentContext) -> str | None:
     return edit.set_params(source, {"SPLITS": 128, **tables})
 
 
+def _deep(context: AgentContext) -> str | None:
+    source = context.incumbent.source
+    values = edit.params(source)
+    programs, stages = values.get("PROGRAMS"), values.get("num_stages")
+    if not isinstance(programs, dict) or not isinstance(stages, int):
+        return None
+    alone = {name: 1 if DEEP.get(name, 0) > 2 else value for name, value in programs.items()}
+    return edit.set_params(source, {"num_stages": {name: DEEP.get(name, max(3, stages)) for name in BUCKETS},
+                                    "PROGRAMS": alone})
+
+
 def _idle(context: AgentContext) -> float:
     """What filling the device gives where one program per sequence and cache head leaves it idle."""
     wanted = RESIDENT * multiprocessors(context)
@@ -80,6 +93,12 @@ def moves(context: AgentContext) -> list[Move]:
              "which level them out.",
              "parts chosen by length and batch, whole sequences where there are enough", 0.3, 0.12, _chosen,
              evidence="hardware.multiprocessors", basis="occupancy"),
+        Move("deep-pipelines", Direction.PIPELINING, NAME, Tier.LIGHT,
+             "Give caches of 2,049 to 8,192 positions one program per multiprocessor with four stages: as many bytes "
+             "are on their way as with two programs of three stages, and the combining kernel has half as many parts "
+             "to read. Longer caches keep two programs, short ones two stages.",
+             "four stages and one program per multiprocessor for middling lengths", 0.4, 0.06, _deep,
+             evidence="tunables", basis="latency"),
         Move("whole-blocks", Direction.VECTORISATION, NAME, Tier.MEDIUM,
              "Take whole blocks without a mask over positions and advance one pair of addresses, and mask the last "
              "block alone: fewer instructions between loads.", "unmasked whole blocks, a masked rest", 0.2, 0.15,
