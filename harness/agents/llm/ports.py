@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from harness.domain.errors import HarnessError
 from harness.domain.turn import Answer, Blame, Turn
+
+if TYPE_CHECKING:
+    from harness.agents.llm.endpoints import ModelFacts
 
 DeltaKind = Literal["text", "reasoning", "call"]
 
@@ -83,10 +86,14 @@ class Turns(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Where an agent works: its endpoint, what keeps its turns, who watches, and who may stop it."""
+    """Where an agent works: its endpoint, what keeps its turns, who watches, and who may stop it. Samples that are asked
+    for in parallel call ``told`` and ``cancelled`` from threads of their own; ``turns`` is used by the asking thread
+    alone."""
 
     transport: Callable[[str], Transport]
     """From an endpoint's name to the transport. Raises ``UsageError`` for a name that the server does not have."""
     turns: Turns
     told: Callable[[Delta], None] = lambda delta: None
     cancelled: Callable[[], bool] = lambda: False
+    facts: Callable[[str, str], ModelFacts | None] = lambda endpoint, model: None
+    """What the server's settings say of an endpoint's model: its context, its efforts and its price."""
