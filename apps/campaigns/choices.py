@@ -42,6 +42,7 @@ class PlateauChoice(models.TextChoices):
     FINISH = "finish", "finish"
     RESTRUCTURE = "restructure", "restructure within the grant"
     RAISE_GRANT = "raise_grant", "raise the grant"
+    RAISE_BUDGET = "raise_budget", "raise the budget"
 
 
 class RoundState(models.TextChoices):
@@ -120,7 +121,26 @@ PRIORITIES = {
 }
 
 
-STARTING = ("start", "API token")
+class TurnState(models.TextChoices):
+    """What became of a turn of a language model."""
+
+    OPEN = "open", "under way"
+    COMPLETE = "complete", "complete"
+    FAILED = "failed", "failed"
+    CANCELLED = "cancelled", "cancelled"
+
+
+class SteerKind(models.TextChoices):
+    """How a person steers a language model in the middle of a campaign."""
+
+    HINT = "hint", "give a hint"
+    FORBID = "forbid", "forbid a direction"
+    ALLOW = "allow", "allow a direction again"
+    RESTRUCTURE = "restructure", "ask for a restructuring"
+    MODEL = "model", "change the model"
+
+
+STARTING = ("start", "API token", "outside agent")
 """Sources of influence that make a person a starter of the campaign, beside who created it."""
 
 

@@ -9,6 +9,7 @@ from django.db.models import Q
 from apps.campaigns.canary.models import CanaryBase, CanaryDrift, CanaryReading
 from apps.campaigns.choices import CampaignState, HypothesisState, RoundState
 from apps.campaigns.jobs.models import Job, SelfTest, SelfTestOrder, Worker
+from apps.campaigns.turns.models import AgentTurn
 from apps.core.leases import Leased
 
 USER = settings.AUTH_USER_MODEL
@@ -43,6 +44,14 @@ class Campaign(Leased):
     ended_at = models.DateTimeField(null=True)
     active_seconds = models.FloatField(default=0.0)  # time spent running, pauses left out
     tokens_used = models.PositiveBigIntegerField(default=0)
+    turns_used = models.PositiveIntegerField(default=0)
+    money_used = models.FloatField(default=0.0)
+    currency = models.CharField(max_length=8, blank=True, default="")  # of the endpoint's prices, once something cost
+    budget = models.JSONField(null=True)  # what may be spent after a person raised it; null: as the goal says
+    agent = models.JSONField(null=True)  # the choice of agent after a person changed the model; null: as the goal says
+    forbidden = models.JSONField(default=list)  # [{"direction", "person"}]
+    steering = models.JSONField(default=list)  # what people asked of the agent, oldest first; ``domain.steering.Steer``
+    queued = models.PositiveSmallIntegerField(default=0)  # alternatives of an earlier asking that wait for their round
 
     class Meta:
         ordering = ["-id"]
@@ -161,6 +170,6 @@ class Influence(models.Model):
 
 
 __all__ = [
-    "Campaign", "CanaryBase", "CanaryDrift", "CanaryReading", "EngineResult", "Hypothesis", "Influence", "Job", "Round",
-    "SelfTest", "SelfTestOrder", "Worker",
+    "AgentTurn", "Campaign", "CanaryBase", "CanaryDrift", "CanaryReading", "EngineResult", "Hypothesis", "Influence",
+    "Job", "Round", "SelfTest", "SelfTestOrder", "Worker",
 ]
