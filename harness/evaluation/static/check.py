@@ -21,6 +21,7 @@ from harness.evaluation.static.modules import check_modules
 from harness.evaluation.static.names import check_names
 from harness.evaluation.static.numeric import check_numeric
 from harness.evaluation.static.objects import check_objects
+from harness.evaluation.static.races import check_races
 from harness.evaluation.static.shapes import check_shapes
 from harness.evaluation.static.shared_objects import check_shared_objects
 from harness.evaluation.static.signature import check_signature
@@ -30,7 +31,7 @@ from harness.operators.base import OperatorSpec
 
 _CHECKS = (check_modules, check_signature, check_syntax, check_bindings, check_names, check_state,
            check_shared_objects, check_calls, check_launches, check_host_data,
-           check_objects, check_loops, check_masks, check_numeric, check_shapes, check_compiled)
+           check_objects, check_loops, check_races, check_masks, check_numeric, check_shapes, check_compiled)
 
 
 def findings(source: str, spec: OperatorSpec, backend: Backend,

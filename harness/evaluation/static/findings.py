@@ -48,7 +48,7 @@ CODES: dict[str, Severity] = {
     "library_compute": BLOCK, "host_array_math": BLOCK, "host_read": BLOCK, "address": BLOCK, "print_call": BLOCK,
     "launch_option": BLOCK, "return_value": LOOK,
     # for the reviewer
-    "unbounded_loop": BLOCK, "loop_condition": LOOK, "mask_missing": LOOK, "numeric_mode": LOOK,
+    "unbounded_loop": BLOCK, "parallel_race": BLOCK, "loop_condition": LOOK, "mask_missing": LOOK, "numeric_mode": LOOK,
     "narrow_accumulator": LOOK, "atomics": LOOK, "inline_assembly": LOOK, "shape_branch": NOTE, "shape_refused": LOOK,
     "shape_only": LOOK, "type_branch": BLOCK, "second_opinion": NOTE,
     "prohibited": BLOCK,
