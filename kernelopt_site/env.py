@@ -68,8 +68,8 @@ def canary_every() -> int:
 
 
 def endpoints_path() -> Path:
-    """``KERNELOPT_ENDPOINTS``: the TOML file that names endpoints of language models (default ``<var>/endpoints.toml``);
-    an absent one means none."""
+    """``KERNELOPT_ENDPOINTS``: the TOML file that names endpoints of language models (default
+    ``<var>/endpoints.toml``); an absent one means none."""
     return Path(env.str("KERNELOPT_ENDPOINTS", str(var_dir() / "endpoints.toml"))).expanduser().resolve()
 
 

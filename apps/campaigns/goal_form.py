@@ -14,8 +14,9 @@ WEIGHTS = ("latency", "throughput", "stability", "cold_start")
 OPTIONAL_PROHIBITIONS = ("atomics", "inline assembly", "numeric modes", "split kernels")
 ALWAYS_PROHIBITED = ("interface change", "external dependency")
 LIMITS = ("scratch_ratio", "registers", "spill_bytes", "shared_bytes", "cv", "throughput_floor")
-WHOLE = {"registers", "spill_bytes", "shared_bytes", "rounds", "evaluations", "tokens", "spot_check_every"}
-BUDGET = ("rounds", "evaluations", "seconds", "tokens")
+WHOLE = {"registers", "spill_bytes", "shared_bytes", "rounds", "evaluations", "tokens", "turns", "spot_check_every"}
+BUDGET = ("rounds", "evaluations", "seconds", "tokens", "turns", "money")
+AGENT = ("endpoint", "model", "effort", "strategy")
 PRESETS: dict[str, dict[str, str]] = {
     "production": {"grant": "light", "stop.spot_check_every": "5"},
     "research": {"grant": "heavy", "stop.spot_check_every": "3", "stop.pause_after_diagnosis": "1"},
@@ -63,10 +64,12 @@ def from_document(document: Mapping[str, Any], operator: OperatorFacts) -> GoalF
     values["limits.tolerance.reason"] = tolerance.get("reason", "")
     for name in BUDGET:
         values[f"budget.{name}"] = plain(document["budget"].get(name))
+    values["budget.at_limit"] = document["budget"].get("at_limit") or "stop"
     for name, value in document["stop"].items():
         values[f"stop.{name}"] = ("1" if value else "") if isinstance(value, bool) else plain(value)
-    for name in ("kind", "endpoint", "model", "effort", "strategy"):
+    for name in ("kind", *AGENT):
         values[f"agent.{name}"] = document["agent"].get(name) or ""
+    values["agent.best_of"] = str(document["agent"].get("best_of") or 1)
     adjustable = document.get("adjustable") or {}
     for tunable in tunables_of(operator, values["backend"]):
         low, high = adjustable.get(tunable["key"], (tunable["low"], tunable["high"]))
@@ -118,7 +121,7 @@ def field_names(operator: OperatorFacts, backend: str) -> list[str]:
             "pause_after_diagnosis",
         )
     ]
-    names += [f"agent.{name}" for name in ("kind", "endpoint", "model", "effort", "strategy")]
+    names += [f"agent.{name}" for name in ("kind", *AGENT, "best_of")] + ["budget.at_limit"]
     for tunable in tunables_of(operator, backend):
         names += [f"adjustable.{tunable['key']}.low", f"adjustable.{tunable['key']}.high"]
     return names
@@ -141,13 +144,22 @@ def document_of(form: GoalForm, operator: OperatorFacts) -> dict[str, Any]:
     document["grant"] = values["grant"] or "medium"
     document["adjustable"] = narrowed(form, operator)
     document["prohibited"] = form.prohibited
-    document["agent"] = {
-        "kind": values["agent.kind"] or "playbook",
-        **{name: values[f"agent.{name}"] or None for name in ("endpoint", "model", "effort", "strategy")},
-    }
+    document["agent"] = agent_of(form)
     document["budget"] = {name: number(form, f"budget.{name}", whole=name in WHOLE) for name in BUDGET}
+    document["budget"]["at_limit"] = values["budget.at_limit"] or "stop"
     document["stop"] = stop_of(form)
     return document
+
+
+def agent_of(form: GoalForm) -> dict[str, Any]:
+    """The agent section. Endpoint, model and effort belong to a language model; other agents leave them out."""
+    kind = form.values["agent.kind"] or "playbook"
+    kept = AGENT if kind == "openai" else ("strategy",)
+    found: dict[str, Any] = {"kind": kind}
+    found |= {name: (form.values[f"agent.{name}"] or None) if name in kept else None for name in AGENT}
+    if kind == "openai":
+        found["best_of"] = number(form, "agent.best_of", whole=True) or 1
+    return found
 
 
 def stop_of(form: GoalForm) -> dict[str, Any]:

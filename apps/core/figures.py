@@ -95,6 +95,17 @@ def teraflops(value: float | None) -> str:
     return decimal(value, 0 if value >= 100 else 1 if value >= 1 else 2) + NARROW + "TFLOP/s"
 
 
+def money(value: float | None, currency: str = "") -> str:
+    """An amount in its currency: ``12.34 USD``, below one with four decimals; ``no price`` where none is known."""
+    if value is None:
+        return "no price"
+    places = 2 if abs(value) >= 1 or value == 0 else 4
+    amount = decimal(value, places)
+    if value > 0 and not any(digit in "123456789" for digit in amount):
+        amount = "under 0.0001"
+    return amount + (NARROW + currency if currency else "")
+
+
 def size(value: float | None) -> str:
     """Bytes in the largest unit that keeps a digit before the point: ``34 KiB``."""
     if value is None:

@@ -143,6 +143,13 @@ CHECKS = {
     "error": Mark("ban", "error", "bad"),
 }
 
+TURN_STATES = {
+    "open": Mark("run", "asking", "info"),
+    "complete": Mark("check", "answered", ""),
+    "failed": Mark("alert", "no usable answer", "warn"),
+    "cancelled": Mark("stop", "stopped by a person", ""),
+}
+
 VOCABULARY: dict[str, dict[str, Mark]] = {
     "outcome": OUTCOMES,
     "comparison": COMPARISONS,
@@ -158,6 +165,7 @@ VOCABULARY: dict[str, dict[str, Mark]] = {
     "slot": SLOT_STATES,
     "worker": WORKER_STATES,
     "check": CHECKS,
+    "turn": TURN_STATES,
 }
 
 EVENT_ICONS = {
@@ -168,9 +176,11 @@ EVENT_ICONS = {
     "campaign.finished": ("check", "t-ok"),
     "campaign.stopped": ("stop", ""),
     "campaign.failed": ("cross", "t-bad"),
+    "campaign.steered": ("person", ""),
     "round.started": ("run", ""),
     "round.hypotheses": ("bulb", ""),
     "round.proposed": ("agent", ""),
+    "agent.turn": ("agent", ""),
     "round.verdict": ("gauge", ""),
     "round.concluded": ("check", "t-ok"),
     "round.failed": ("server", "t-warn"),

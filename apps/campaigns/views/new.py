@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from apps.bridge import api
-from apps.campaigns import goal_form, services
+from apps.campaigns import goal_form, model_choice, services
 from apps.campaigns.jobs.devices import is_dry
 from apps.campaigns.models import Campaign
 from apps.campaigns.screens.facts import fact_rows
@@ -66,14 +66,28 @@ def form_of(request: SignedIn) -> tuple[Any, goal_form.GoalForm, dict[str, list[
         posted["backend"], posted["hardware"], posted["workload"] = backend, hardware, workload
         if "refresh" in posted:  # another operator declares other parameters
             posted = QueryDict(urlencode([pair for pair in pairs_of(posted) if not pair[0].startswith("adjustable.")]))
-        return facts, goal_form.read(posted, facts), offered
+        return facts, read(posted, facts), offered
     if source is not None and source.goal["operator"] == facts.name and source.goal["backend"] == backend:
         form = goal_form.from_document(source.goal, facts)
     else:
         form = goal_form.start_values(facts, backend, hardware, workload)
     form.values |= goal_form.PRESETS.get(data.get("preset", ""), {})
     form.values["name"] = ""
+    model_choice.preselect(form, model_choice.endpoints())
     return facts, check(form, facts), offered
+
+
+def read(posted: QueryDict, facts: Any) -> goal_form.GoalForm:
+    """The form as posted. Another endpoint or model was chosen: what it does not have gives way to its first."""
+    here = model_choice.endpoints()
+    form = goal_form.read(posted, facts)
+    if "refresh" in posted:
+        before = dict(form.values)
+        model_choice.preselect(form, here)
+        if form.values != before:
+            form = check(form, facts)
+    model_choice.check(form, here)
+    return form
 
 
 def pairs_of(posted: QueryDict) -> list[tuple[str, str]]:
@@ -86,7 +100,9 @@ def check(form: goal_form.GoalForm, facts: Any) -> goal_form.GoalForm:
     posted = QueryDict(mutable=True)
     posted.update(form.values)
     posted.setlist("prohibited", form.prohibited)
-    return goal_form.read(posted, facts)
+    fresh = goal_form.read(posted, facts)
+    model_choice.check(fresh, model_choice.endpoints())
+    return fresh
 
 
 def default_hardware(backend: str) -> str:
@@ -125,6 +141,7 @@ def context(request: SignedIn, team: Team | None) -> dict[str, Any]:
             )
             for one in goal_form.tunables_of(facts, form.values["backend"])
         ],
+        "llm": model_choice.choice_of(form, model_choice.endpoints()),
         "optional_prohibitions": goal_form.OPTIONAL_PROHIBITIONS,
         "dry": is_dry(form.values["hardware"], form.values["backend"]),
         "device": fact_rows(hardware.facts) if hardware else [],

@@ -25,6 +25,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "gbps": figures.gigabytes_per_second,
     "tflops": figures.teraflops,
     "size": figures.size,
+    "money": figures.money,
     "duration": figures.duration,
     "bound": figures.bound_share,
     "sci": figures.scientific,
