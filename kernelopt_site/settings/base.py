@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "apps.leaderboards",
     "apps.imports",
     "apps.bridge",
+    "apps.bridge.mcp",
 ]
 
 MIDDLEWARE = [

@@ -1,0 +1,68 @@
+"""One JSON-RPC message out of the bytes of a stranger, before any library looks at it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+BODY_LIMIT = 512 * 1024  # a source of 64 KiB is at most 384 KiB when every byte of it is escaped
+DEPTH_LIMIT = 24
+ID_LIMIT = 128
+SAFE_INTEGER = 2**53
+
+
+class BadMessage(Exception):
+    """Not a message that this server reads; ``code`` is JSON-RPC's."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+def read_message(body: bytes) -> dict[str, Any]:
+    """The message, which is one object of bounded depth with an id of a right type, or without one.
+
+    Raises:
+        BadMessage: it is not.
+    """
+    try:
+        message = json.loads(body.decode("utf-8"), parse_constant=_constant)
+    except (ValueError, RecursionError) as error:
+        raise BadMessage(PARSE_ERROR, "The body is not JSON in UTF-8 of reasonable depth.") from error
+    if isinstance(message, list):
+        raise BadMessage(INVALID_REQUEST, "Batches are not taken: send one message per request.")
+    if not isinstance(message, dict):
+        raise BadMessage(INVALID_REQUEST, "A message is a JSON object.")
+    if _too_deep(message):
+        raise BadMessage(INVALID_REQUEST, f"The message is nested deeper than {DEPTH_LIMIT} levels.")
+    if message.get("jsonrpc") != "2.0":
+        raise BadMessage(INVALID_REQUEST, "The member jsonrpc must be the string 2.0.")
+    if not isinstance(message.get("method"), str):
+        raise BadMessage(INVALID_REQUEST, "This server takes requests and notifications; the member method is missing "
+                                          "or no string.")
+    if "id" in message and not _right_id(message["id"]):
+        raise BadMessage(INVALID_REQUEST, f"The id must be an integer below 2^53 or a string of at most {ID_LIMIT} "
+                                          "characters.")
+    return message
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _right_id(given: Any) -> bool:
+    if isinstance(given, str):
+        return len(given) <= ID_LIMIT
+    return isinstance(given, int) and not isinstance(given, bool) and abs(given) < SAFE_INTEGER
+
+
+def _too_deep(message: Any) -> bool:
+    level = [message]
+    for _ in range(DEPTH_LIMIT):
+        level = [child for item in level if isinstance(item, dict | list)
+                 for child in (item.values() if isinstance(item, dict) else item)]
+        if not level:
+            return False
+    return True
