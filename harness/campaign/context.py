@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from harness.agents.errors import AgentError
 from harness.agents.profile import profile_of
 from harness.agents.protocol import Agent, AgentContext, Attempt, LogBook, ReviewComment
+from harness.campaign.door import admitted
+from harness.domain.proposal import Proposal
+from harness.domain.words import REASON_KEPT, plain
 from harness.engine import rules
 from harness.engine.actions import AskAgent
 from harness.engine.log import log_entries
@@ -33,7 +37,8 @@ def context_of(state: CampaignState, action: AskAgent, *, spec: OperatorSpec | N
         struck=state.struck, closed_directions=rules.closed_directions(state),
         retry_available=state.retry_round is None, tried=rules.tried(state), attempts=attempts_of(state),
         feedback=tuple(ReviewComment(f.person, f.kernel, f.decision, f.text) for f in state.feedback),
-        bounced=action.bounced,
+        bounced=action.bounced, steering=state.steering, forbidden=dict(state.forbidden), spent=state.spent,
+        agent=state.choice, budget=state.allowance,
     )
 
 
@@ -46,11 +51,35 @@ def attempts_of(state: CampaignState) -> tuple[Attempt, ...]:
 
 
 def ask(agent: Agent, context: AgentContext) -> Proposed | AgentFailed:
-    """One turn of an agent as a result: its proposal with the evidence that it read the log, or its failure."""
+    """One asking of an agent as a result: its proposal with the evidence that it read the log, or its failure.
+
+    Raises:
+        AgentCancelled: the answer was stopped; there is no result.
+    """
     try:
         proposal = agent.propose(context)
     except AgentError as error:
-        return AgentFailed(context.round, error.text, error.blame)
-    tokens = (proposal.trace or {}).get("tokens", 0)
-    return proposed(context.round, proposal, queried_log=context.log.queries > 0,
-                    tokens=tokens if isinstance(tokens, int) else 0)
+        return AgentFailed(context.round, plain(error.text, REASON_KEPT), error.blame, error.tokens, error.money,
+                           error.turns)
+    return answered(context, proposal, queried_log=context.log.queries > 0)
+
+
+def answered(context: AgentContext, proposal: Proposal, *, queried_log: bool) -> Proposed | AgentFailed:
+    """A proposal, whoever made it, as the result that the engine folds. ``queried_log`` is the evidence of whoever
+    asked that the log was read in this asking."""
+    paid = _paid(proposal.trace or {})
+    try:
+        proposal = admitted(proposal)
+    except AgentError as error:
+        return AgentFailed(context.round, error.text, "model", *paid)
+    tokens, money, turns = paid
+    return proposed(context.round, proposal, queried_log=queried_log, tokens=tokens, money=money, turns=turns,
+                    purpose=context.purpose)
+
+
+def _paid(trace: Mapping[str, object]) -> tuple[int, float, int]:
+    """What the agent says its conversation cost. The web runner goes by the stored turns instead."""
+    tokens, money, turns = (trace.get(name) for name in ("tokens", "money", "turns"))
+    return (max(0, tokens) if isinstance(tokens, int) else 0,
+            max(0.0, float(money)) if isinstance(money, int | float) and math.isfinite(money) else 0.0,
+            max(0, turns) if isinstance(turns, int) else 0)

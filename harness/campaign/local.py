@@ -16,10 +16,27 @@ from harness.domain.request import EvaluationRequest
 from harness.domain.samples import Samples
 from harness.domain.summary import summary_of
 from harness.domain.verdict import Verdict
-from harness.engine.actions import Action, AskAgent, Evaluate, EvaluateBaseline, Fail, Finish, ProposePlateau
+from harness.engine.actions import (
+    Action,
+    AskAgent,
+    Evaluate,
+    EvaluateBaseline,
+    Fail,
+    Finish,
+    ProposePlateau,
+    TakeQueued,
+)
 from harness.engine.actions import WaitForPerson as Wait
 from harness.engine.requests import final_request, request_of
-from harness.engine.results import BaselineMeasured, BudgetClock, Evaluated, PlateauChosen, PlateauReached, Result
+from harness.engine.results import (
+    BaselineMeasured,
+    BudgetClock,
+    Evaluated,
+    PlateauChosen,
+    PlateauReached,
+    QueueTaken,
+    Result,
+)
 from harness.engine.state import CampaignState
 from harness.engine.step import apply, next_action
 
@@ -87,6 +104,8 @@ def _take(state: CampaignState, action: Action, agent: Agent, evaluate: Evaluato
         return state
     if isinstance(action, AskAgent):
         result = ask(agent, context_of(state, action, hardware=hardware))
+    elif isinstance(action, TakeQueued):
+        result = QueueTaken(action.round)
     elif isinstance(action, ProposePlateau):
         reached = PlateauReached(action.cause)
         state = apply(state, reached)

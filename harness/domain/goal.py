@@ -166,14 +166,7 @@ def check_goal(goal: Goal) -> None:
         raise GoalError(f"The weights sum to {total:.3f}, not 1. Change one of them.", key="objective.weights")
     if goal.grant is Tier.NONE:
         raise GoalError("The grant is 'none': no change would be allowed. Choose light, medium or heavy.", key="grant")
-    budget = goal.budget
-    if budget.rounds is None and budget.evaluations is None and budget.seconds is None:
-        raise GoalError("The budget has no limit. Set rounds, evaluations or seconds.", key="budget")
-    for name in LIMITS:
-        value = getattr(budget, name)
-        if value is not None and not 0 < value < float("inf"):
-            raise GoalError(f"budget.{name} is {value}: nothing could run. Use at least {LEAST.get(name, 1)}.",
-                            key=f"budget.{name}")
+    check_budget(goal.budget)
     if not 1 <= goal.agent.best_of <= MOST_SAMPLES:
         raise GoalError(f"agent.best_of is {goal.agent.best_of}. Ask for 1 to {MOST_SAMPLES} candidates at a time.",
                         key="agent.best_of")
@@ -194,3 +187,18 @@ def check_goal(goal: Goal) -> None:
     if tolerance is not None and not tolerance.reason.strip():
         raise GoalError("A tolerance override needs a reason that the reviewer can read.",
                         key="limits.tolerance.reason")
+
+
+def check_budget(budget: Budget) -> None:
+    """Refuse a budget without an end and limits that let nothing run.
+
+    Raises:
+        GoalError: ``key`` names the value to change.
+    """
+    if budget.rounds is None and budget.evaluations is None and budget.seconds is None:
+        raise GoalError("The budget has no limit. Set rounds, evaluations or seconds.", key="budget")
+    for name in LIMITS:
+        value = getattr(budget, name)
+        if value is not None and not 0 < value < float("inf"):
+            raise GoalError(f"budget.{name} is {value}: nothing could run. Use at least {LEAST.get(name, 1)}.",
+                            key=f"budget.{name}")

@@ -27,6 +27,7 @@ class PlateauChoice(StrEnum):
     FINISH = "finish"
     RESTRUCTURE = "restructure"
     RAISE_GRANT = "raise_grant"
+    RAISE_BUDGET = "raise_budget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,14 @@ class AskAgent:
     round: int
     purpose: AskPurpose
     bounced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TakeQueued:
+    """Begin round ``round`` with the next alternative of an earlier asking; nobody is asked. Answer with
+    ``QueueTaken``."""
+
+    round: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,5 +124,6 @@ class Fail:
 
 
 Action = (
-    EvaluateBaseline | AskAgent | Evaluate | AskSpotCheck | OpenReview | ProposePlateau | WaitForPerson | Finish | Fail
+    EvaluateBaseline | AskAgent | TakeQueued | Evaluate | AskSpotCheck | OpenReview | ProposePlateau | WaitForPerson
+    | Finish | Fail
 )

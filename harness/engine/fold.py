@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from harness.domain.goal import LIMITS, Budget, check_budget
 from harness.domain.summary import VerdictSummary
 from harness.domain.vocabulary import Blame, Outcome, Tier
-from harness.engine import intake, rules
+from harness.engine import intake, queue, rules, steering
 from harness.engine import results as r
 from harness.engine.actions import PlateauChoice
 from harness.engine.errors import EngineError
@@ -33,8 +34,10 @@ def _baseline_measured(state: CampaignState, result: r.BaselineMeasured) -> Camp
 
 def _proposed(state: CampaignState, result: r.Proposed) -> CampaignState:
     state, record = _thinking(state, result.round, result)
-    state = replace(state, tokens=state.tokens + result.tokens)
-    purpose = "diagnosis" if not state.diagnosed else "restructure" if state.restructure else "candidate"
+    state = _paid(state, result)
+    purpose = rules.purpose_of(state)
+    if purpose == "restructure" and result.purpose == "candidate":
+        purpose = "candidate"  # a person asked for the restructuring while the agent thought: it is asked for next
     bounce = intake.bounce_of(state, result, purpose)
     if bounce is not None:
         return _with_round(state, intake.with_bounce(record, bounce, state.incumbent.kernel.digest))
@@ -46,28 +49,37 @@ def _proposed(state: CampaignState, result: r.Proposed) -> CampaignState:
     first = not state.diagnosed
     state = replace(state, hypotheses=intake.merged(state.hypotheses, proposal.hypotheses),
                     diagnosed=state.diagnosed or bool(proposal.hypotheses),
-                    restructure=False)
+                    restructure=state.restructure and purpose == "candidate")
     if first and state.goal.stop.pause_after_diagnosis and state.attended:
         # People look at the hypotheses first; a candidate that came along is asked for again afterwards.
         return replace(_with_round(state, record), status=Status.PAUSED, code="diagnosis",
                        cause="The goal asks for a pause after the diagnosis: strike or edit hypotheses, then resume.")
     if proposal.candidate is None:
         return _with_round(state, record)
-    record = intake.with_candidate(state, record, result)
-    if proposal.candidate.retry_of is not None and record.direction in rules.closed_directions(state):
+    candidate, normal_digest = intake.chosen(state, result)
+    state = replace(state, queued=queue.queue_of(state, result, candidate))
+    record = intake.with_candidate(state, record, candidate, normal_digest)
+    if candidate.retry_of is not None and record.direction in rules.closed_directions(state):
         state = replace(state, retry_round=record.number)
     return _with_round(state, record)
 
 
+def _paid(state: CampaignState, result: r.Proposed | r.AgentFailed) -> CampaignState:
+    return replace(state, tokens=state.tokens + result.tokens, money=state.money + result.money,
+                   turns=state.turns + result.turns)
+
+
 def _agent_failed(state: CampaignState, result: r.AgentFailed) -> CampaignState:
     state, record = _thinking(state, result.round, result)
-    state = replace(state, tokens=state.tokens + result.tokens)
+    state = _paid(state, result)
     if result.blame == "model":
         bounce = Bounce("agent_failed", result.reason)
         return _with_round(state, intake.with_bounce(record, bounce, state.incumbent.kernel.digest))
-    return replace(_with_round(state, record), status=Status.PAUSED, code="provider_outage",
-                   cause=f"The agent's provider failed: {result.reason} Nothing was counted. Resume when it answers "
-                         "again.")
+    code, who = ("endpoint", "model's endpoint") if state.goal.agent.kind == "openai" else ("provider_outage",
+                                                                                          "agent's provider")
+    return replace(_with_round(state, record), status=Status.PAUSED, code=code,
+                   cause=f"The {who} failed: {result.reason} No round and no bounce was counted. Resume when it "
+                         "answers again.")
 
 
 def _evaluated(state: CampaignState, result: r.Evaluated) -> CampaignState:
@@ -124,9 +136,12 @@ def _hypotheses_edited(state: CampaignState, result: r.HypothesesEdited) -> Camp
 
 def _plateau_reached(state: CampaignState, result: r.PlateauReached) -> CampaignState:
     _expect(state, result, Status.RUNNING)
-    found = rules.plateau_cause(state)
-    if found is None or state.active_round is not None:
+    found, record = rules.plateau_cause(state), state.active_round
+    if found is None or (record is not None and (record.status is not RoundStatus.THINKING
+                                                 or rules.asking_spent(state) is None)):
         raise EngineError("There is no plateau now; the campaign goes on.")
+    if record is not None:  # what may be spent on asking ran out before the agent had an acceptable answer
+        state = _with_round(state, replace(record, status=RoundStatus.CANCELLED, fault=found[1]))
     return replace(state, status=Status.PLATEAU, plateau=result.cause, code=str(result.cause), cause=found[1])
 
 
@@ -138,12 +153,32 @@ def _plateau_chosen(state: CampaignState, result: r.PlateauChosen) -> CampaignSt
                           f"{', '.join(rules.plateau_options(state, state.plateau))}.")
     if result.choice is PlateauChoice.FINISH:
         return replace(state, status=Status.FINISHED)
+    if result.choice is PlateauChoice.RAISE_BUDGET:
+        return _with_budget(state, result.budget)
     grant = state.grant
     if result.choice is PlateauChoice.RAISE_GRANT:
         grant = result.grant or Tier.HEAVY
         if grant <= state.grant:
             raise EngineError(f"The grant is {state.grant} already; {grant} would not raise it.")
-    return replace(_back_to_work(state), grant=grant, restructure=True)
+    return replace(_back_to_work(state), grant=grant, restructure=True, queued=())
+
+
+def _with_budget(state: CampaignState, budget: Budget | None) -> CampaignState:
+    """A raised budget: no limit falls, and the one that was spent no longer is. The plateau count goes on."""
+    if budget is None:
+        raise EngineError("Say what may be spent from now on.")
+    check_budget(budget)
+    for name in LIMITS:
+        was, now = getattr(state.allowance, name), getattr(budget, name)
+        if now is not None and (was is None or now < was):
+            before = "no limit" if was is None else was
+            raise EngineError(f"budget.{name} would fall from {before} to {now}. A budget is only raised here; stop "
+                              "the campaign to spend less.")
+    raised = replace(state, status=Status.RUNNING, code="", cause="", plateau=None, budget=budget)
+    still = rules.budget_spent(raised)
+    if still is not None:
+        raise EngineError(f"{still} Raise that limit too.")
+    return raised
 
 
 def _back_to_work(state: CampaignState) -> CampaignState:
@@ -252,8 +287,7 @@ def _thinking(state: CampaignState, number: int, result: r.Result) -> tuple[Camp
     if record is None:
         if number != len(state.rounds) + 1:
             raise EngineError(f"The next round is {len(state.rounds) + 1}, not {number}.")
-        purpose = "diagnosis" if not state.diagnosed else "restructure" if state.restructure else "candidate"
-        return state, Round(number, purpose)  # type: ignore[arg-type]
+        return state, Round(number, rules.purpose_of(state))
     if record.number != number or record.status is not RoundStatus.THINKING:
         raise EngineError(f"Round {number} does not wait for a proposal (active: round {record.number}, "
                           f"{record.status}).")
@@ -283,5 +317,5 @@ FOLDS: dict[type, Callable[[CampaignState, Any], CampaignState]] = {
     r.PlateauReached: _plateau_reached, r.PlateauChosen: _plateau_chosen, r.SpotCheckAsked: _spot_check_asked,
     r.SpotCheckAnswered: _spot_check_answered, r.SpotCheckLapsed: _spot_check_lapsed, r.ReviewOpened: _review_opened,
     r.ReviewDecided: _review_decided, r.Paused: _paused, r.Resumed: _resumed, r.Stopped: _stopped,
-    r.BudgetClock: _budget_clock,
+    r.BudgetClock: _budget_clock, r.Steered: steering.steered, r.QueueTaken: queue.taken,
 }

@@ -11,7 +11,7 @@ from harness.domain.summary import VerdictSummary
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Outcome, Stage, Tier
 from harness.engine.results import Proposed
-from harness.engine.rules import MAX_BOUNCES, closed_directions, tried
+from harness.engine.rules import MAX_BOUNCES, closed_directions, forbidden_by, tried
 from harness.engine.state import Bounce, CampaignState, Round, RoundStatus, direction_key
 
 DIAGNOSIS_LEAST, DIAGNOSIS_MOST = 3, 5
@@ -33,7 +33,21 @@ def bounce_of(state: CampaignState, result: Proposed, purpose: str) -> Bounce | 
             return Bounce("candidate_missing", "This turn asks for a candidate kernel and none came. Send one, or give "
                                                "up with a reason.")
         return None
-    return _candidate_bounce(state, proposal, proposal.candidate)
+    bounces = [_candidate_bounce(state, proposal, candidate) for candidate, _ in candidates_of(result)]
+    return None if None in bounces else bounces[0]
+
+
+def candidates_of(result: Proposed) -> tuple[tuple[Candidate, str | None], ...]:
+    """All candidates of an answer with the digests of their normal forms, the preferred one first."""
+    first = () if result.proposal.candidate is None else ((result.proposal.candidate, result.normal_digest),)
+    digests = (*result.alternative_digests, *(None for _ in result.proposal.alternatives))
+    return (*first, *zip(result.proposal.alternatives, digests, strict=False))
+
+
+def chosen(state: CampaignState, result: Proposed) -> tuple[Candidate, str | None]:
+    """The first candidate of an accepted answer that may be tried, with the digest of its normal form."""
+    return next((candidate, digest) for candidate, digest in candidates_of(result)
+                if _candidate_bounce(state, result.proposal, candidate) is None)
 
 
 def _hypotheses_bounce(state: CampaignState, proposal: Proposal, purpose: str) -> Bounce | None:
@@ -52,14 +66,19 @@ def _hypotheses_bounce(state: CampaignState, proposal: Proposal, purpose: str) -
 
 
 def _candidate_bounce(state: CampaignState, proposal: Proposal, candidate: Candidate) -> Bounce | None:
-    hypothesis = _named(merged(state.hypotheses, proposal.hypotheses), candidate.hypothesis)
+    hypothesis = named(merged(state.hypotheses, proposal.hypotheses), candidate.hypothesis)
     if hypothesis is None:
         return Bounce("hypothesis_unknown", f"The candidate names hypothesis '{candidate.hypothesis}', which nobody "
                                             "stated or which a person struck. Name one of the open ones.")
-    rounds = closed_directions(state).get(direction_key(hypothesis))
+    direction = direction_key(hypothesis)
+    person = forbidden_by(state, direction)
+    if person is not None:
+        return Bounce("direction_forbidden", f"{person} forbade direction {direction} in this campaign. Propose an "
+                                             "idea in another direction.")
+    rounds = closed_directions(state).get(direction)
     if rounds is None:
         return None
-    where = f"Direction {direction_key(hypothesis)} is closed after rounds {', '.join(map(str, rounds))}."
+    where = f"Direction {direction} is closed after rounds {', '.join(map(str, rounds))}."
     if candidate.retry_of is None or not (candidate.essential_difference or "").strip():
         return Bounce("direction_closed", f"{where} Switch to another direction, or use the campaign's one retry: name "
                                           "the round in retry_of and state the essential difference.")
@@ -76,7 +95,8 @@ def merged(known: tuple[Hypothesis, ...], new: tuple[Hypothesis, ...]) -> tuple[
     return known + tuple(hypothesis for hypothesis in new if hypothesis.id not in ids)
 
 
-def _named(hypotheses: tuple[Hypothesis, ...], name: str) -> Hypothesis | None:
+def named(hypotheses: tuple[Hypothesis, ...], name: str) -> Hypothesis | None:
+    """The hypothesis with id ``name``."""
     return next((hypothesis for hypothesis in hypotheses if hypothesis.id == name), None)
 
 
@@ -90,20 +110,18 @@ def with_bounce(record: Round, bounce: Bounce, incumbent_digest: str) -> Round:
     return replace(record, bounces=bounces, status=RoundStatus.CONCLUDED, verdict=verdict, opponent=incumbent_digest)
 
 
-def with_candidate(state: CampaignState, record: Round, result: Proposed) -> Round:
+def with_candidate(state: CampaignState, record: Round, candidate: Candidate, normal_digest: str | None) -> Round:
     """The round after an accepted candidate: evaluating, or concluded at once when its tree was tried before."""
-    candidate = result.proposal.candidate
-    assert candidate is not None
     kernel = SourceRef(digest_source(candidate.source), candidate.source)
     record = replace(
-        record, candidate=candidate, kernel=kernel, normal_digest=result.normal_digest,
-        hypothesis=_named(state.hypotheses, candidate.hypothesis), opponent=state.incumbent.kernel.digest,
+        record, candidate=candidate, kernel=kernel, normal_digest=normal_digest,
+        hypothesis=named(state.hypotheses, candidate.hypothesis), opponent=state.incumbent.kernel.digest,
         status=RoundStatus.EVALUATING,
     )
-    earlier = tried(state).get(result.normal_digest) if result.normal_digest is not None else None
+    earlier = tried(state).get(normal_digest) if normal_digest is not None else None
     if earlier is None:
         return record
-    same = result.normal_digest == state.incumbent.normal_digest
+    same = normal_digest == state.incumbent.normal_digest
     text = (f"This is the incumbent (round {earlier}) with at most comments and local names changed: nothing to "
             "measure." if same else
             f"The same normalised tree was tried in round {earlier}; its verdict stands. See that round, then propose "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.domain.proposal import Hypothesis
 from harness.domain.vocabulary import Tier
-from harness.engine.actions import PlateauCause, PlateauChoice
+from harness.engine.actions import AskPurpose, PlateauCause, PlateauChoice
 from harness.engine.state import CampaignState, Round, direction_key
 
 MAX_BOUNCES = 3
@@ -47,27 +47,53 @@ def tried(state: CampaignState) -> dict[str, int]:
     return seen
 
 
+def purpose_of(state: CampaignState) -> AskPurpose:
+    """What the agent is asked for next."""
+    if not state.diagnosed:
+        return "diagnosis"
+    return "restructure" if state.restructure else "candidate"
+
+
+def forbidden_by(state: CampaignState, direction: str) -> str | None:
+    """Who forbade ``direction`` (``tiling:_kernel``), itself or for every kernel function; ``None``: nobody."""
+    names = (direction, direction.partition(":")[0])
+    return next((person for name, person in state.forbidden if name in names), None)
+
+
 def open_hypotheses(state: CampaignState) -> tuple[Hypothesis, ...]:
     """Ranked hypotheses that nobody tried yet and whose direction is open, best first (in the stated order)."""
-    closed = closed_directions(state)
     done = {record.hypothesis.id for record in state.concluded if record.hypothesis is not None}
-    return tuple(h for h in state.hypotheses if h.id not in done and direction_key(h) not in closed)
+    return tuple(h for h in state.hypotheses if h.id not in done and is_open(state, direction_key(h)))
+
+
+def is_open(state: CampaignState, direction: str) -> bool:
+    """Whether ``direction`` is neither closed by failures nor forbidden by a person."""
+    return direction not in closed_directions(state) and forbidden_by(state, direction) is None
 
 
 def budget_spent(state: CampaignState) -> str | None:
-    """A sentence when some budget is spent. Asked between rounds only: a round that began may end, so seconds and
-    tokens can be exceeded by at most one round; rounds and evaluations never are."""
-    budget = state.goal.budget
-    rounds = len(state.concluded)
-    evaluations = sum(record.evaluated for record in state.rounds)
-    if budget.rounds is not None and rounds >= budget.rounds:
+    """A sentence when some budget is spent. Asked between rounds: a round that began may end, so seconds can be
+    exceeded by at most one round; rounds and evaluations never are."""
+    budget, spent = state.allowance, state.spent
+    if budget.rounds is not None and spent.rounds >= budget.rounds:
         return f"All {budget.rounds} rounds are spent."
-    if budget.evaluations is not None and evaluations >= budget.evaluations:
+    if budget.evaluations is not None and spent.evaluations >= budget.evaluations:
         return f"All {budget.evaluations} evaluations are spent."
-    if budget.seconds is not None and state.seconds >= budget.seconds:
-        return f"{state.seconds:.0f} of {budget.seconds:.0f} seconds are spent."
-    if budget.tokens is not None and state.tokens >= budget.tokens:
-        return f"{state.tokens} of {budget.tokens} tokens are spent."
+    if budget.seconds is not None and spent.seconds >= budget.seconds:
+        return f"{spent.seconds:.0f} of {budget.seconds:.0f} seconds are spent."
+    return asking_spent(state)
+
+
+def asking_spent(state: CampaignState) -> str | None:
+    """A sentence when what asking a model costs is spent: tokens, turns or money. Looked at before every asking, so
+    that only the answers to one asking can go beyond."""
+    budget, spent = state.allowance, state.spent
+    if budget.tokens is not None and spent.tokens >= budget.tokens:
+        return f"{spent.tokens} of {budget.tokens} tokens are spent."
+    if budget.turns is not None and spent.turns >= budget.turns:
+        return f"{spent.turns} of {budget.turns} turns of the model are spent."
+    if budget.money is not None and spent.money >= budget.money:
+        return f"{spent.money:.2f} of {budget.money:.2f} of the money are spent."
     return None
 
 
@@ -85,10 +111,10 @@ def plateau_cause(state: CampaignState) -> tuple[PlateauCause, str] | None:
                                    f"(the goal asks for {stop.roof_share:.0%}).")
     spent = budget_spent(state)
     if spent is not None:
-        return PlateauCause.BUDGET, f"{spent} To go on, fork the campaign with a larger budget."
+        return PlateauCause.BUDGET, f"{spent} {_more(state)}"
     if state.gave_up:
         return PlateauCause.GAVE_UP, f"The agent has no further idea within the grant: {state.gave_up}"
-    if searches(state) or open_hypotheses(state):
+    if searches(state) or state.queued or open_hypotheses(state):
         return None
     window = conclusive_since_reset(state)
     last = window[-stop.plateau_rounds:]
@@ -103,6 +129,16 @@ def plateau_cause(state: CampaignState) -> tuple[PlateauCause, str] | None:
                                   "hypothesis is untried.")
 
 
+def asks_at_limit(state: CampaignState) -> bool:
+    """Whether a person is asked to raise a spent budget."""
+    return state.attended and state.allowance.at_limit == "ask"
+
+
+def _more(state: CampaignState) -> str:
+    return ("Raise it to go on, or finish." if asks_at_limit(state)
+            else "To go on, fork the campaign with a larger budget.")
+
+
 def gain_of(record: Round) -> float:
     """The measured gain over the incumbent of a ``faster`` round as a fraction, otherwise 0."""
     if record.verdict is None or not record.verdict.faster:
@@ -112,7 +148,10 @@ def gain_of(record: Round) -> float:
 
 
 def plateau_options(state: CampaignState, cause: PlateauCause) -> tuple[PlateauChoice, ...]:
-    """R22: what a person may choose. A spent budget or a reached roof leaves only the end."""
+    """R22: what a person may choose. A reached roof leaves only the end; so does a spent budget, where the goal does
+    not ask at its limit."""
+    if cause is PlateauCause.BUDGET and asks_at_limit(state):
+        return (PlateauChoice.FINISH, PlateauChoice.RAISE_BUDGET)
     if cause in (PlateauCause.BUDGET, PlateauCause.ROOF):
         return (PlateauChoice.FINISH,)
     options = [PlateauChoice.FINISH, PlateauChoice.RESTRUCTURE]

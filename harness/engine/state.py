@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from harness.domain.digest import digest_source
-from harness.domain.goal import Goal
+from harness.domain.goal import AgentChoice, Budget, Goal
 from harness.domain.proposal import Candidate, Hypothesis
 from harness.domain.request import SourceRef
+from harness.domain.steering import Spent, Steer
 from harness.domain.summary import VerdictSummary
 from harness.domain.vocabulary import Blame, Comparison, Conclusion, Outcome, Tier
 from harness.engine.actions import AskPurpose, PlateauCause
@@ -142,11 +143,22 @@ class Feedback:
 
 
 @dataclass(frozen=True, slots=True)
+class Queued:
+    """A further candidate of the asking in round ``round``; it waits for a round of its own."""
+
+    candidate: Candidate
+    normal_digest: str
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
 class CampaignState:
     """Everything that decides the next action. Build with ``start`` and move with ``step.apply`` only.
 
     ``attended`` is false on the command line: no reviewer exists there, so no spot checks and no reviews are asked,
     and nothing can be promoted. ``window_from`` is the round after which the plateau count starts anew.
+    ``forbidden`` holds (direction, person); ``agent`` and ``budget`` are what people changed, ``None``: as the goal
+    says.
     """
 
     goal: Goal
@@ -175,6 +187,13 @@ class CampaignState:
     gave_up: str = ""
     seconds: float = 0.0
     tokens: int = 0
+    money: float = 0.0
+    turns: int = 0
+    steering: tuple[Steer, ...] = ()
+    forbidden: tuple[tuple[str, str], ...] = ()
+    agent: AgentChoice | None = None
+    budget: Budget | None = None
+    queued: tuple[Queued, ...] = ()
 
     @classmethod
     def start(cls, goal: Goal, baseline: SourceRef, baseline_normal: str, operator_version: str, *,
@@ -188,6 +207,22 @@ class CampaignState:
             raise ValueError("the baseline's digest is not that of its source")
         incumbent = Incumbent(0, baseline, baseline_normal)
         return cls(goal, operator_version, baseline, baseline_normal, incumbent, goal.grant, attended=attended)
+
+    @property
+    def choice(self) -> AgentChoice:
+        """Which agent, endpoint, model and effort work now. The kind never changes."""
+        return self.agent or self.goal.agent
+
+    @property
+    def allowance(self) -> Budget:
+        """What may be spent now."""
+        return self.budget or self.goal.budget
+
+    @property
+    def spent(self) -> Spent:
+        """What counts against the budget so far."""
+        return Spent(self.tokens, self.money, self.turns, self.seconds, sum(r.evaluated for r in self.rounds),
+                     len(self.concluded))
 
     @property
     def active_round(self) -> Round | None:

@@ -15,7 +15,6 @@ from harness.engine import fold, rules
 from harness.engine.actions import (
     Action,
     AskAgent,
-    AskPurpose,
     AskSpotCheck,
     Evaluate,
     EvaluateBaseline,
@@ -23,6 +22,7 @@ from harness.engine.actions import (
     Finish,
     OpenReview,
     ProposePlateau,
+    TakeQueued,
     WaitForPerson,
 )
 from harness.engine.results import Result
@@ -63,7 +63,9 @@ def next_action(state: CampaignState) -> Action:
 
 def _within_round(state: CampaignState, record: Round) -> Action:
     if record.status is RoundStatus.THINKING or record.kernel is None:
-        return AskAgent(record.number, _purpose(state), tuple(bounce.text for bounce in record.bounces))
+        ask = AskAgent(record.number, rules.purpose_of(state), tuple(bounce.text for bounce in record.bounces))
+        # What asking costs may have run out while the agent's answers were sent back.
+        return ask if rules.asking_spent(state) is None else _plateau(state) or ask
     return Evaluate(record.number, record.kernel, _opponents(state), state.grant, record.attempts + 1)
 
 
@@ -71,17 +73,16 @@ def _between_rounds(state: CampaignState) -> Action:
     due = rules.spot_check_due(state)
     if due is not None:
         return AskSpotCheck(due)
-    plateau = rules.plateau_cause(state)
+    plateau = _plateau(state)
     if plateau is not None:
-        cause, text = plateau
-        return ProposePlateau(cause, text, rules.plateau_options(state, cause))
-    return AskAgent(len(state.rounds) + 1, _purpose(state))
+        return plateau
+    number = len(state.rounds) + 1
+    return TakeQueued(number) if state.queued else AskAgent(number, rules.purpose_of(state))
 
 
-def _purpose(state: CampaignState) -> AskPurpose:
-    if not state.diagnosed:
-        return "diagnosis"
-    return "restructure" if state.restructure else "candidate"
+def _plateau(state: CampaignState) -> ProposePlateau | None:
+    found = rules.plateau_cause(state)
+    return None if found is None else ProposePlateau(*found, rules.plateau_options(state, found[0]))
 
 
 def _opponents(state: CampaignState) -> tuple[Opponent, ...]:
