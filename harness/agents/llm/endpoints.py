@@ -55,9 +55,9 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A place that answers questions. Seconds: ``connect_s`` to be connected, ``first_token_s`` until the first piece
-    of an answer, ``gap_s`` between two pieces, ``answer_s`` for a whole answer, ``patience_s`` until a question that keeps
-    failing is given up. ``parallel`` questions at a time. ``ca_file`` adds a certificate authority of one's own."""
+    """A place that answers questions. Seconds: ``connect_s`` to be connected, ``first_token_s`` until the first
+    piece of an answer, ``gap_s`` between two pieces, ``answer_s`` for a whole answer, ``patience_s`` until a question
+    that keeps failing is given up. ``parallel`` questions at a time. ``ca_file`` adds an authority for certificates."""
 
     name: str
     url: str
