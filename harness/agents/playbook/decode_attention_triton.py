@@ -91,13 +91,13 @@ def moves(context: AgentContext) -> list[Move]:
              "run, and leave sequences whole where a batch is that many already: 16 parts are too few for one long "
              f"sequence, and 64 sequences need none. Batches of mixed lengths get parts of {LEVEL['SPAN']} positions, "
              "which level them out.",
-             "parts chosen by length and batch, whole sequences where there are enough", 0.3, 0.12, _chosen,
+             "parts chosen by length and batch, whole sequences where there are enough", 0.5, 0.3, _chosen,
              evidence="hardware.multiprocessors", basis="occupancy"),
         Move("deep-pipelines", Direction.PIPELINING, NAME, Tier.LIGHT,
              "Give caches of 2,049 to 8,192 positions one program per multiprocessor with four stages: as many bytes "
              "are on their way as with two programs of three stages, and the combining kernel has half as many parts "
              "to read. Longer caches keep two programs, short ones two stages.",
-             "four stages and one program per multiprocessor for middling lengths", 0.4, 0.06, _deep,
+             "four stages and one program per multiprocessor for middling lengths", 0.5, 0.1, _deep,
              evidence="tunables", basis="latency"),
         Move("whole-blocks", Direction.VECTORISATION, NAME, Tier.MEDIUM,
              "Take whole blocks without a mask over positions and advance one pair of addresses, and mask the last "
