@@ -13,6 +13,7 @@ from harness.domain.words import one_line
 
 LENGTHS = (400, 160, 60)
 """Characters of a hypothesis or a summary: whole, shorter and shortest rows."""
+MOST_IDEAS = 12
 
 
 def log_rows(entries: Sequence[LogEntry], budget: int) -> str:
@@ -66,7 +67,8 @@ def standing(context: AgentContext) -> str:
                      + ("still available (retry_of and essential_difference)." if context.retry_available else "used."))
     for direction, person in context.forbidden.items():
         lines.append(f"Direction {direction} was forbidden by {one_line(person, 80) or 'a person'}: it is bounced.")
-    ideas = [f"{h.id} [{h.direction}:{h.function}] {h.expected_gain:+.0%}" for h in context.open_hypotheses]
+    shown = context.open_hypotheses[:MOST_IDEAS]
+    ideas = [f"{h.id} [{h.direction}:{h.function}] {h.expected_gain:+.0%}" for h in shown]
     lines.append(f"Open hypotheses, best first: {'; '.join(ideas) or 'none'}.")
     if context.struck:
         lines.append(f"Struck by a person, not to be proposed again: {', '.join(context.struck)}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.agents.llm.data import quote
 from harness.agents.llm.log_text import log_rows, standing
 from harness.agents.llm.tools.tool import Tool, ToolResult, strict
 from harness.agents.llm.tools.workbench import Workbench
@@ -18,7 +19,9 @@ def _run(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     bench.log_read = True
     head = "The whole log" if direction is None else f"The log of direction {direction}"
     if entries:
-        body = f"{head}, {len(entries)} rounds, newest last:\n{log_rows(entries, BUDGET)}"
+        rows = log_rows(entries, BUDGET)
+        body = (f"{head}, {len(entries)} rounds, newest last. What was measured is the evaluator's, hypotheses and "
+                f"changes are an agent's words:\n{quote('experiment log', rows, len(rows) + 1)}")
     elif direction is None:
         body = "The log is empty: only the baseline (round 0) was measured."
     else:

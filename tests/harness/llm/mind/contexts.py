@@ -21,7 +21,7 @@ from tests.harness.engine.campaigns import acknowledged, verdict
 
 BASELINE = registry.get("softmax").baseline(Backend.NUMBA)
 IDEAS = (
-    Hypothesis("h1", Direction.TILING, "_softmax", "Use wider partial results per row.", "profile: 40 % of the roof", 0.3),
+    Hypothesis("h1", Direction.TILING, "_softmax", "Use wider partial results per row.", "40 % of the roof", 0.3),
     Hypothesis("h2", Direction.FUSION, "_softmax", "Keep the exponentials of the second pass.", "three passes", 0.2),
     Hypothesis("h3", Direction.LAUNCH, "_softmax", "Fewer temporaries per call.", "first call", 0.1),
 )
