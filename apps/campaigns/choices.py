@@ -45,6 +45,10 @@ class PlateauChoice(models.TextChoices):
     RAISE_BUDGET = "raise_budget", "raise the budget"
 
 
+BUDGET_LIMITS = ("rounds", "evaluations", "seconds", "tokens", "money", "turns")
+"""What a person may raise."""
+
+
 class RoundState(models.TextChoices):
     """States of a round."""
 

@@ -61,20 +61,20 @@ def ask(agent: Agent, context: AgentContext) -> Proposed | AgentFailed:
     except AgentError as error:
         return AgentFailed(context.round, plain(error.text, REASON_KEPT), error.blame, error.tokens, error.money,
                            error.turns)
-    return answered(context, proposal, queried_log=context.log.queries > 0)
+    return answered(AskAgent(context.round, context.purpose), proposal, queried_log=context.log.queries > 0)
 
 
-def answered(context: AgentContext, proposal: Proposal, *, queried_log: bool) -> Proposed | AgentFailed:
+def answered(asked: AskAgent, proposal: Proposal, *, queried_log: bool) -> Proposed | AgentFailed:
     """A proposal, whoever made it, as the result that the engine folds. ``queried_log`` is the evidence of whoever
     asked that the log was read in this asking."""
     paid = _paid(proposal.trace or {})
     try:
         proposal = admitted(proposal)
     except AgentError as error:
-        return AgentFailed(context.round, error.text, "model", *paid)
+        return AgentFailed(asked.round, error.text, "model", *paid)
     tokens, money, turns = paid
-    return proposed(context.round, proposal, queried_log=queried_log, tokens=tokens, money=money, turns=turns,
-                    purpose=context.purpose)
+    return proposed(asked.round, proposal, queried_log=queried_log, tokens=tokens, money=money, turns=turns,
+                    purpose=asked.purpose)
 
 
 def _paid(trace: Mapping[str, object]) -> tuple[int, float, int]:

@@ -37,6 +37,7 @@ from apps.bridge.api.engine import (
 from apps.bridge.api.errors import BridgeError
 from apps.bridge.api.goals import GoalFacts, goal_check, goal_default
 from apps.bridge.api.libraries import LibraryFacts, libraries
+from apps.bridge.api.outside import OutsideAsked, outside_asked, outside_result
 from apps.bridge.api.predicted import Predicted, predicted
 from apps.bridge.api.reports import ReportFacts, is_report, report_check, report_digest
 from apps.bridge.api.requests import request_check, verification_request
@@ -54,6 +55,7 @@ from apps.bridge.api.sources import (
     read_source,
 )
 from apps.bridge.api.verdicts import Recomputed, VerdictFacts, recompute, verdict_check
+from apps.bridge.api.words import plain_text
 
 __all__ = [
     "TIERS",
@@ -67,6 +69,7 @@ __all__ = [
     "LibraryFacts",
     "ModelOf",
     "OperatorFacts",
+    "OutsideAsked",
     "Predicted",
     "PriceOf",
     "Recomputed",
@@ -104,6 +107,9 @@ __all__ = [
     "operator",
     "operator_names",
     "operators",
+    "outside_asked",
+    "outside_result",
+    "plain_text",
     "predicted",
     "rank",
     "read_source",

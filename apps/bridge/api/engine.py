@@ -32,7 +32,11 @@ class RoundFacts:
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """Where a campaign stands after its results. ``options`` are open on a plateau; hypotheses are documents."""
+    """Where a campaign stands after its results. ``options`` are open on a plateau; hypotheses are documents.
+
+    ``agent`` and ``budget`` are documents where people changed them, else ``None``; ``forbidden`` and ``steering`` are
+    documents too, ``queued`` is how many alternatives wait for a round of theirs.
+    """
 
     state: str
     code: str
@@ -47,6 +51,13 @@ class EngineFacts:
     rounds: tuple[RoundFacts, ...]
     hypotheses: tuple[dict[str, Any], ...]
     tried_hypotheses: frozenset[str]
+    money: float = 0.0
+    turns: int = 0
+    agent: dict[str, Any] | None = None
+    budget: dict[str, Any] | None = None
+    forbidden: tuple[dict[str, str], ...] = ()
+    steering: tuple[dict[str, Any], ...] = ()
+    queued: int = 0
 
 
 def engine_start(goal: dict[str, Any], source: bytes, operator_version: str) -> dict[str, Any]:
@@ -105,6 +116,11 @@ def facts_of(state: Any) -> EngineFacts:
         rounds=tuple(_round(record, entries.get(record.number)) for record in state.rounds),
         hypotheses=tuple(to_document(list(state.hypotheses))),
         tried_hypotheses=frozenset(r.hypothesis.id for r in state.concluded if r.hypothesis is not None),
+        money=state.money, turns=state.turns,
+        agent=None if state.agent is None else to_document(state.agent),
+        budget=None if state.budget is None else to_document(state.budget),
+        forbidden=tuple({"direction": name, "person": person} for name, person in state.forbidden),
+        steering=tuple(to_document(list(state.steering))), queued=len(state.queued),
     )
 
 

@@ -9,13 +9,13 @@ from django.utils import timezone
 
 from apps.audit.services import audit_record
 from apps.bridge import api
-from apps.campaigns.choices import CAMPAIGN_ENDED, CAMPAIGN_MACHINE, CampaignState
+from apps.campaigns.choices import BUDGET_LIMITS, CAMPAIGN_MACHINE, CampaignState, PlateauChoice
 from apps.campaigns.jobs.devices import is_dry
-from apps.campaigns.jobs.services import jobs_cancel_of
-from apps.campaigns.models import Campaign, Influence
-from apps.campaigns.services.engine import tell
+from apps.campaigns.models import Campaign
+from apps.campaigns.services.acting import act, check_allowed, influence_add
+from apps.campaigns.services.endpoints import check_choice
 from apps.campaigns.services.projection import open_round, report
-from apps.core.errors import Invalid, Refused
+from apps.core.errors import Invalid
 from apps.core.transitions import transition
 from apps.kernels.choices import ContributionKind
 from apps.kernels.models import Kernel
@@ -28,8 +28,7 @@ from apps.kernels.services import (
     origin_add,
     slot_open,
 )
-from apps.stream.services import Log, recording
-from apps.teams import policies
+from apps.stream.services import recording
 from apps.teams.models import Team, User
 
 
@@ -43,9 +42,10 @@ def campaign_create(
         Refused: the person may not run campaigns in the team.
         Invalid: the goal contradicts itself or the operator; ``key`` names the value.
     """
-    _allowed(person, team, token_scope)
+    check_allowed(person, team, token_scope)
     facts = _checked(goal)
     document = facts.document
+    check_choice(document["agent"], budget=document["budget"])
     operators = {row.name: row for row in operators_sync()}
     operator, backend = operators[document["operator"]], document["backend"]
     hardware = hardware_register(name=document["hardware"], backends=[backend])
@@ -76,19 +76,13 @@ def _checked(goal: dict[str, Any]) -> api.GoalFacts:
         raise Invalid(error.text, key=error.key, code=error.code) from error
 
 
-def _allowed(person: User, team: Team, token_scope: bool = False) -> None:
-    why = policies.may_run_campaigns(person, team, token_scope=token_scope)
-    if why:
-        raise Refused(why)
-
-
 def campaign_start(*, campaign: Campaign, person: User, token_scope: bool = False) -> Campaign:
     """Freeze the goal and let the engine begin.
 
     Raises:
         Refused, ImpossibleTransition, MovedOn: see the sentence; nothing was changed.
     """
-    _allowed(person, campaign.team, token_scope)
+    check_allowed(person, campaign.team, token_scope)
     with recording(campaign.stream, campaign.team.stream) as log:
         now = timezone.now()
         campaign.refresh_from_db()
@@ -109,26 +103,39 @@ def campaign_pause(
 ) -> Campaign:
     """Pause: nothing new is leased, what runs may end."""
     text = reason.strip() or f"{person.name} paused it."
-    return _act(campaign, person, "Paused", token_scope, reason=text, code="person", person=person.name)
+    return act(campaign, person, "Paused", token_scope, reason=text, code="person", person=person.name)
 
 
 def campaign_resume(*, campaign: Campaign, person: User, token_scope: bool = False) -> Campaign:
     """Go on."""
-    return _act(campaign, person, "Resumed", token_scope, person=person.name)
+    return act(campaign, person, "Resumed", token_scope, person=person.name)
 
 
 def campaign_stop(*, campaign: Campaign, person: User, reason: str = "", token_scope: bool = False) -> Campaign:
     """End the campaign; its waiting and running jobs are cancelled, everything measured stays."""
     text = reason.strip() or f"{person.name} stopped it."
-    return _act(campaign, person, "Stopped", token_scope, reason=text, person=person.name)
+    return act(campaign, person, "Stopped", token_scope, reason=text, person=person.name)
 
 
-def plateau_choose(*, campaign: Campaign, person: User, choice: str, grant: str | None = None) -> Campaign:
-    """Choose on a plateau (R22): ``finish``, ``restructure`` or ``raise_grant`` (to ``grant``)."""
+def plateau_choose(
+    *, campaign: Campaign, person: User, choice: str, grant: str | None = None, budget: dict[str, Any] | None = None
+) -> Campaign:
+    """Choose on a plateau (R22): ``finish``, ``restructure``, ``raise_grant`` (to ``grant``), or ``raise_budget``.
+
+    ``budget`` holds the new limits by name (``rounds``, ``evaluations``, ``seconds``, ``tokens``, ``money``,
+    ``turns``; ``None``: no limit); those left out stay. A limit is only raised.
+    """
     if choice not in campaign.options:
         open_now = ", ".join(campaign.options) or "none"
         raise Invalid(f"'{choice}' is not open on this plateau. Open: {open_now}.", key="choice")
-    return _act(campaign, person, "PlateauChosen", False, choice=choice, grant=grant, person=person.name)
+    allowed = None
+    if choice == PlateauChoice.RAISE_BUDGET:
+        present = campaign.budget or campaign.goal["budget"]
+        strange = set(budget or {}) - set(BUDGET_LIMITS)
+        if strange or not budget:
+            raise Invalid(f"Name the limits to raise: {', '.join(BUDGET_LIMITS)}.", key="budget")
+        allowed = present | budget
+    return act(campaign, person, "PlateauChosen", choice=choice, grant=grant, person=person.name, budget=allowed)
 
 
 def hypotheses_edit(*, campaign: Campaign, person: User, hypotheses: list[dict[str, Any]]) -> Campaign:
@@ -139,40 +146,10 @@ def hypotheses_edit(*, campaign: Campaign, person: User, hypotheses: list[dict[s
     before = {row.key: (row.direction, row.function, row.text, row.expected_gain) for row in campaign.hypotheses.all()}
     changed = [h["id"] for h in hypotheses if before.get(h.get("id", "")) != (
         h.get("direction"), h.get("function"), h.get("text"), h.get("expected_gain"))]
-    campaign = _act(campaign, person, "HypothesesEdited", False, person=person.name, hypotheses=hypotheses)
+    campaign = act(campaign, person, "HypothesesEdited", person=person.name, hypotheses=hypotheses)
     campaign.hypotheses.filter(key__in=changed).update(edited_by=person)
     influence_add(campaign=campaign, user=person, source="hypotheses")
     return campaign
-
-
-def influence_add(*, campaign: Campaign, user: User, source: str) -> None:
-    """Note that a person's words reach the agent from now on."""
-    Influence.objects.get_or_create(campaign=campaign, user=user, source=source)
-
-
-def _act(campaign: Campaign, person: User, kind: str, token_scope: bool, /, **data: Any) -> Campaign:
-    """Tell the engine what a person did, and write it into the trail, in one transaction."""
-    _allowed(person, campaign.team, token_scope)
-    try:
-        document = api.engine_result(kind, **data)
-    except api.BridgeError as error:
-        raise Invalid(error.text, key=error.key, code=error.code) from error
-    with recording(campaign.stream, campaign.team.stream) as log:
-        before = campaign.state
-        if before == CampaignState.DRAFT:
-            raise Invalid("This campaign is a draft: start it first.")
-        tell(campaign, document, log)
-        _end_of(campaign, log)
-        audit_record(
-            verb=f"campaign.{kind.lower()}", subject=campaign, actor=person, team=campaign.team, before=before,
-            after=campaign.state, reason=str(data.get("reason", data.get("choice", ""))),
-        )
-    return campaign
-
-
-def _end_of(campaign: Campaign, log: Log) -> None:
-    if campaign.state in CAMPAIGN_ENDED:
-        jobs_cancel_of(campaign)
 
 
 def campaign_fork(
@@ -183,7 +160,7 @@ def campaign_fork(
 
     Whoever edits a source is a contributor of it and of what is built from it.
     """
-    _allowed(person, campaign.team)
+    check_allowed(person, campaign.team)
     start = kernel or campaign.incumbent
     if source is not None:
         parent = start

@@ -183,7 +183,9 @@ def _hypotheses(campaign: Campaign, facts: api.EngineFacts, log: Log) -> None:
 def _campaign(campaign: Campaign, facts: api.EngineFacts, log: Log, verdict: Verdict | None) -> None:
     changes: dict[str, Any] = {
         "cause_code": facts.code, "cause": facts.cause, "options": list(facts.options), "grant": facts.grant,
-        "tokens_used": facts.tokens, "active_seconds": facts.seconds,
+        "tokens_used": facts.tokens, "active_seconds": facts.seconds, "money_used": facts.money,
+        "turns_used": facts.turns, "agent": facts.agent, "budget": facts.budget, "forbidden": list(facts.forbidden),
+        "steering": list(facts.steering), "queued": facts.queued,
     }
     if campaign.incumbent_id != facts.incumbent and Kernel.objects.filter(pk=facts.incumbent).exists():
         changes["incumbent_id"] = facts.incumbent

@@ -36,7 +36,7 @@ class AgentTurn(models.Model):
     finish = models.CharField(max_length=64, blank=True, default="")
     blame = models.CharField(max_length=16, blank=True, default="")
     error = models.TextField(blank=True, default="")
-    text = models.TextField()  # the document as ASCII JSON: a model may write what no JSON column takes (NUL, surrogates)
+    text = models.TextField()  # the document as ASCII JSON: a model may write NULs, which no JSON column takes
     at = models.DateTimeField()
 
     class Meta:

@@ -1,0 +1,75 @@
+"""Steering a language model in the middle of a campaign: hints, forbidden directions, restructuring, another model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apps.bridge import api
+from apps.campaigns.choices import RoundState, SteerKind
+from apps.campaigns.models import Campaign, Round
+from apps.campaigns.services.acting import act, check_allowed, influence_add
+from apps.campaigns.services.endpoints import check_choice
+from apps.campaigns.services.projection import report
+from apps.core.errors import Invalid
+from apps.stream.services import Log
+from apps.teams.models import User
+
+TEXT_KEPT = 2000
+
+
+def campaign_steer(
+    *, campaign: Campaign, person: User, kind: str, text: str = "", direction: str = "", endpoint: str = "",
+    model: str = "", effort: str = "", token_scope: bool = False,
+) -> Campaign:
+    """Steer the agent; it applies from the next question to the model on, and cannot be taken back but by another.
+
+    ``kind``: ``hint`` (``text``), ``forbid`` or ``allow`` (``direction``: ``tiling`` or ``tiling:_kernel``),
+    ``restructure``, ``model`` (any of ``endpoint``, ``model``, ``effort``). Whoever's words reach the agent had a hand
+    in what it proposes afterwards.
+
+    Raises:
+        Refused: the person may not run campaigns in the team.
+        Invalid: an unknown kind, endpoint, model or effort; ``key`` names the value.
+        ImpossibleTransition: the campaign is over, its agent reads no words, or there is nothing to do.
+    """
+    check_allowed(person, campaign.team, token_scope)
+    if kind not in SteerKind.values:
+        raise Invalid(f"'{kind}' is no way to steer. Ways: {', '.join(SteerKind.values)}.", key="kind")
+    if len(text) > TEXT_KEPT:
+        raise Invalid(f"The text has {len(text)} characters; at most {TEXT_KEPT} reach the agent. Shorten it.",
+                      key="text")
+    words = api.plain_text(text, TEXT_KEPT)
+    data: dict[str, Any] = {"kind": kind, "text": words, "direction": direction.strip(), "endpoint": endpoint.strip(),
+                            "model": model.strip(), "effort": effort.strip()}
+    if kind == SteerKind.MODEL:
+        check_choice(_changed(campaign, data), budget=campaign.budget or campaign.goal["budget"],
+                     currency=campaign.currency)
+
+    def also(row: Campaign, log: Log) -> None:
+        if words:
+            influence_add(campaign=row, user=person, source="hint")
+        report(row, log, "campaign.steered", {"by": person.name, **{key: said for key, said in data.items() if said}})
+
+    return act(campaign, person, "Steered", token_scope, also, person=person.name, **data)
+
+
+def _changed(campaign: Campaign, data: dict[str, Any]) -> dict[str, Any]:
+    """The choice of agent as it would be afterwards."""
+    now = campaign.agent or campaign.goal["agent"]
+    return now | {name: data[name] for name in ("endpoint", "model", "effort") if data[name]}
+
+
+def answer_stop(*, campaign: Campaign, person: User, token_scope: bool = False) -> Campaign:
+    """Stop the answer that is coming in and pause: the turn is cancelled, no round and no bounce is counted. Resuming
+    asks again.
+
+    Raises:
+        Refused, ImpossibleTransition: see the sentence.
+        Invalid: no answer is coming in.
+    """
+    check_allowed(person, campaign.team, token_scope)
+    thinking = Round.objects.filter(campaign=campaign, state=RoundState.THINKING).exists()
+    if campaign.agent_kind != "openai" or not thinking:
+        raise Invalid("No answer of a model is coming in now.")
+    return act(campaign, person, "Paused", token_scope, reason=f"{person.name} stopped the model's answer.",
+               code="answer_stopped", person=person.name)
