@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from harness.agents.errors import AgentCancelled, AgentError
 from harness.agents.llm.conversation import Conversation
 from harness.agents.llm.endpoints import ModelFacts
-from harness.agents.llm.exchange import Exchange, paid_for, question_digest
+from harness.agents.llm.exchange import Exchange, paid_for
 from harness.agents.llm.limits import Limits, Paid, within_budget
 from harness.agents.llm.ports import Delta, Desk, Transport
 from harness.agents.llm.prompt import TEMPLATE
+from harness.agents.llm.replay import question_digest
 from harness.agents.llm.samples import Keep, side_by_side
 from harness.agents.llm.together import proposal_of
 from harness.agents.llm.tools import Workbench

@@ -13,7 +13,7 @@ from harness.agents.llm.endpoints import ModelFacts
 from harness.agents.llm.limits import Paid
 from harness.agents.llm.ports import Delta, Question, Transport, TransportError
 from harness.agents.llm.prompt import TEMPLATE
-from harness.domain.digest import digest_document
+from harness.agents.llm.replay import question_digest
 from harness.domain.turn import Answer, Turn
 
 OVERFLOW = "overflow: "
@@ -113,9 +113,3 @@ def paid_for(turn: Turn) -> Paid:
     usage = turn.answer.usage.total if turn.answer is not None else 0
     answered = turn.status == "complete" or (turn.status == "failed" and turn.blame == "model")
     return Paid(int(answered), usage, turn.cost or 0.0)
-
-
-def question_digest(question: Question) -> str:
-    """The address of everything that is sent."""
-    return digest_document({"model": question.model, "messages": [dict(one) for one in question.messages],
-                            "tools": [dict(one) for one in question.tools], "parameters": dict(question.parameters)})

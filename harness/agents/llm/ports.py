@@ -86,9 +86,9 @@ class Turns(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Where an agent works: its endpoint, what keeps its turns, who watches, and who may stop it. Samples that are asked
-    for in parallel call ``told`` and ``cancelled`` from threads of their own; ``turns`` is used by the asking thread
-    alone."""
+    """Where an agent works: its endpoint, what keeps its turns, who watches, and who may stop it. Samples that are
+    asked for in parallel call ``told`` and ``cancelled`` from threads of their own; ``turns`` is used by the asking
+    thread alone."""
 
     transport: Callable[[str], Transport]
     """From an endpoint's name to the transport. Raises ``UsageError`` for a name that the server does not have."""

@@ -1,5 +1,5 @@
 """Reading an answer: its calls, or why it is of no use. What is repaired is visible: code in prose submits nothing and
-is only kept, so that the model can hand it in by a call; a call written as text is taken where it is the whole answer."""
+is only kept, so that the model can hand it in by a call; a call written as text is taken where it is all there is."""
 
 from __future__ import annotations
 
