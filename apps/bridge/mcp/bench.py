@@ -18,6 +18,7 @@ from apps.core.errors import ImpossibleTransition, Refused
 from apps.teams import policies
 from apps.teams.tokens import Caller
 from harness.agents.llm import tools as agents
+from harness.agents.llm.prompt import ROOMS, build
 from harness.campaign.context import context_of
 from harness.domain.codec import from_document, to_document
 from harness.domain.errors import UsageError
@@ -57,10 +58,23 @@ def call(caller: Caller, campaign: Campaign, name: str, arguments: Mapping[str, 
     return _asked(caller, standing, standing.asked, name, arguments)
 
 
+def brief(campaign: Campaign) -> Reply:
+    """What a language model of this server would be told in the present asking.
+
+    Raises:
+        ImpossibleTransition: the campaign asks for nothing now.
+    """
+    standing = standing_of(campaign)
+    if standing.asked is None:
+        raise ImpossibleTransition(f"Nothing is asked of you now: {_awaited(standing)}", code="not_your_turn")
+    prompt = build(_bench(standing).context, ROOMS[0])
+    return Reply(f"{prompt.system}\n\n{prompt.task}")
+
+
 def _asked(caller: Caller, standing: Standing, asked: AskAgent, name: str, arguments: Mapping[str, Any]) -> Reply:
     """A call while the agent is asked: it is written down, and an answer is handed in."""
     assert caller.token is not None
-    campaign, attempt, bench = standing.campaign, len(asked.bounced), _bench(standing)
+    campaign, attempt, bench = standing.campaign, len(asked.bounced) + 1, _bench(standing)
     before = askings.asking_of(campaign, asked.round, attempt)
     bench.stated = tuple(from_document(document, Hypothesis) for document in before.stated)
     bench.log_read = before.log_queries > 0

@@ -4,41 +4,27 @@ from __future__ import annotations
 
 from apps.bridge import api
 from apps.bridge.mcp.reply import Reply
-from apps.campaigns import services
 from apps.campaigns.models import Campaign
-from apps.core.errors import MovedOn
-from apps.stream.services import recording
+from apps.campaigns.services import proposal_from_outside
 from apps.teams.selectors import token_maker
 from apps.teams.tokens import Caller
+from harness.domain.codec import to_document
 from harness.domain.proposal import Proposal
 from harness.engine.actions import AskAgent
-from harness.engine.results import proposed, result_to_document
-from harness.engine.step import next_action
-
-SOURCE = "outside agent"
 
 
 def hand_in(caller: Caller, campaign: Campaign, asked: AskAgent, proposal: Proposal, *, queried_log: bool) -> Reply:
     """Tell the engine. Whoever the token stands for, and whoever made it, had a hand in the kernel and may not approve.
 
     Raises:
-        MovedOn: the campaign is asking for something else by now; nothing was recorded.
+        Refused, Invalid, MovedOn: see the sentence; nothing was recorded.
     """
     assert caller.token is not None
     maker = token_maker(caller.token)
-    for person in {caller.user, maker} - {None}:
-        assert person is not None
-        services.influence_add(campaign=campaign, user=person, source=SOURCE)
-    document = result_to_document(proposed(asked.round, proposal, queried_log=queried_log))
-    with recording(campaign.stream, campaign.team.stream) as log:
-        campaign.refresh_from_db()
-        if next_action(services.engine_state(campaign)) != asked:
-            raise MovedOn(f"{campaign} moved on while you answered; nothing was handed in. wait_for_verdict says where "
-                          "it stands.")
-        facts = services.tell(campaign, document, log)
-    row = campaign.rounds.get(number=asked.round)
-    if proposal.trace is not None:
-        services.round_trace_set(row=row, trace=proposal.trace)
+    facts = proposal_from_outside(
+        campaign=campaign, person=caller.user, proposal=to_document(proposal), queried_log=queried_log,
+        round_number=asked.round, attempt=len(asked.bounced) + 1, makers=[maker] if maker is not None else [],
+        token_scope=caller.token.can_run_campaigns)
     return _said(facts, asked)
 
 

@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Asking(models.Model):
-    """One asking of an outside agent: a round, and how many of its answers were sent back before.
+    """One asking of an outside agent: a round, and which of its answers is awaited (``attempt``, from 1).
 
     ``log_queries`` is the evidence for rule R7. ``stated`` holds the hypotheses that were stated in this asking and
     wait for a candidate; ``journal`` the calls in order, shown and never interpreted.
@@ -26,4 +26,4 @@ class Asking(models.Model):
         constraints = [models.UniqueConstraint(fields=["campaign", "round", "attempt"], name="asking_once")]
 
     def __str__(self) -> str:
-        return f"{self.campaign} round {self.round}, answer {self.attempt + 1}"
+        return f"{self.campaign} round {self.round}, answer {self.attempt}"

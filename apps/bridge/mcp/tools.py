@@ -1,4 +1,4 @@
-"""The tools as this server offers them: two of its own, and the agent's, each with the campaign it is about.
+"""The tools as this server offers them: three of its own, and the agent's, each with the campaign it is about.
 
 Every call asks anew whether the token still stands, whose it is and what it may: nothing is remembered for a caller.
 """
@@ -47,6 +47,11 @@ OWN = {
     "list_campaigns": Offer(
         "list_campaigns", "The campaigns of the token's team that wait for an agent from outside (kind mcp), newest "
         "first, with their state. Start here.", _schema(), True),
+    "read_brief": Offer(
+        "read_brief", "What a language model of this server would be told now: goal, limits, prohibitions, the grant "
+        "and what it allows, the candidate contract with an example, the hardware, closed directions, people's words "
+        "and what is asked for. Read it at the beginning and whenever you are asked anew. It is no query of the log.",
+        _schema(campaign=CAMPAIGN), True),
     "wait_for_verdict": Offer(
         "wait_for_verdict", "Where a campaign stands: whose turn it is, what you are asked for, what came of the last "
         "round, budgets, review requests. Waits up to `seconds` while the site measures and answers as soon as it is "
@@ -83,9 +88,9 @@ def call(caller: Caller, name: str, arguments: Mapping[str, Any]) -> Reply:
             wrong = _wrong(offer, arguments)
             if wrong:
                 raise Invalid(wrong)
-            return _list(caller) if name == "list_campaigns" else _standing(_campaign(caller, arguments["campaign"]))
+            return _own(caller, name, arguments)
         number = arguments.get("campaign")
-        if not Draft202012Validator(CAMPAIGN).is_valid(number) or isinstance(number, float):
+        if not Draft202012Validator(CAMPAIGN).is_valid(number):
             raise Invalid("`campaign` must be the number of a campaign, as list_campaigns gives it.")
         rest = {key: value for key, value in arguments.items() if key != "campaign"}
         return bench.call(caller, _campaign(caller, int(number)), name, rest)  # type: ignore[arg-type]
@@ -123,6 +128,13 @@ def _campaign(caller: Caller, number: int) -> Campaign:
         raise Refused(f"{row}'s agent is '{row.agent_kind}'. Only campaigns whose agent is '{bench.KIND}' are driven "
                       "from outside; start one with that agent.")
     return row
+
+
+def _own(caller: Caller, name: str, arguments: Mapping[str, Any]) -> Reply:
+    if name == "list_campaigns":
+        return _list(caller)
+    campaign = _campaign(caller, arguments["campaign"])
+    return bench.brief(campaign) if name == "read_brief" else _standing(campaign)
 
 
 def _list(caller: Caller) -> Reply:
