@@ -63,7 +63,7 @@ class Endpoint:
     url: str
     key_variable: str | None = None
     models: tuple[ModelFacts, ...] = ()
-    api: Api = "auto"
+    api: Api = "chat"
     connect_s: float = 10.0
     first_token_s: float = 300.0
     gap_s: float = 120.0
@@ -124,7 +124,7 @@ def _endpoint(path: Path, name: str, document: Any) -> Endpoint:
     defaults = Endpoint(name, "http://localhost")
     prices = table.mapping("price")
     models = table.items("models")
-    api = table.text("api", "auto")
+    api = table.text("api", "chat")
     if api not in ("chat", "responses", "auto"):
         raise table.wrong("api", "it is chat, responses or auto")
     variable = table.text("key_variable", "") or None

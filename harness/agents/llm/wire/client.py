@@ -41,11 +41,19 @@ def make_client(endpoint: Endpoint, key: str | None) -> openai.AsyncOpenAI:
     # Reading has limits of its own, by events; this one is for what hangs below them.
     timeout = http_package().Timeout(connect=endpoint.connect_s, pool=endpoint.connect_s, write=WRITE_S,
                                      read=endpoint.connect_s + max(endpoint.first_token_s, endpoint.answer_s))
-    verify = ssl.create_default_context(cafile=endpoint.ca_file) if endpoint.ca_file else True
-    http = openai.DefaultAsyncHttpxClient(trust_env=False, follow_redirects=False, verify=verify, timeout=timeout,
+    http = openai.DefaultAsyncHttpxClient(trust_env=False, follow_redirects=False, verify=_trusted(endpoint.ca_file), timeout=timeout,
                                           event_hooks={"request": [dress], "response": [bound]})
     return openai.AsyncOpenAI(api_key="added by a hook", base_url=endpoint.url, max_retries=0, timeout=timeout,
                               http_client=http)
+
+
+@functools.cache
+def _trusted(ca_file: str | None) -> ssl.SSLContext:
+    """The authorities for certificates: the system's, and one of the endpoint's own."""
+    context = ssl.create_default_context()
+    if ca_file:
+        context.load_verify_locations(ca_file)
+    return context
 
 
 @functools.cache
