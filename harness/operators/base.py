@@ -186,7 +186,10 @@ class OperatorSpec:
     (a cache head and its query heads), where the operator is not elementwise.
     ``domain``: the sizes that an answer must be right for, every dimension of them. The probes draw from all of it, so
     that a kernel that is right for the listed sizes alone does not pass. The dimension whose remainders matter most
-    comes first; one that is a multiple of another comes after it."""
+    comes first; one that is a multiple of another comes after it.
+    ``shared_regimes``: regimes of the cases about an argument that all rows share (a weight), which cannot be rows
+    beside others. ``short_regimes``: regimes that are fair in float32 for short rows alone (honest serial sums of long
+    ones would differ)."""
 
     name: str
     version: str
@@ -213,6 +216,8 @@ class OperatorSpec:
     row_factor: bool = False
     groups: str | None = None
     domain: Mapping[str, Span] = field(default_factory=dict)
+    shared_regimes: tuple[str, ...] = ()
+    short_regimes: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> tuple[Argument, ...]:

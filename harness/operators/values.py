@@ -7,6 +7,8 @@ from collections.abc import Callable
 import torch
 
 Shape = tuple[int, ...]
+MOST_EDGED = 64
+"""Rows with places of their own; tens of thousands would take seconds."""
 HUGE = {torch.float32: 1e15, torch.bfloat16: 1e15, torch.float16: 1e4}
 TINY = {torch.float32: 1e-12, torch.bfloat16: 1e-12, torch.float16: 1e-3}
 # Twice this times log2(e) is still finite as a float32: kernels work in powers of two.
@@ -127,6 +129,41 @@ def _some_denormal(rows: int, cols: int, dtype: torch.dtype, generator: torch.Ge
     return torch.where(chosen, denormals((rows, cols), dtype, generator), normal((rows, cols), generator).abs() + 0.5)
 
 
+def ends_and_edges(size: int, generator: torch.Generator) -> torch.Tensor:
+    """Places that a loop over blocks may miss, each once: the first and the last of ``size``, and those on both sides
+    of a multiple of a few powers of two, one of them the last multiple (where the tail begins); int64."""
+    chosen = [0, size - 1]
+    for turn in range(4):
+        block = 2 ** int(torch.randint(3, 14, (), generator=generator))
+        if block < size:
+            last = (size - 1) // block
+            multiple = last if turn == 0 else int(torch.randint(1, last + 1, (), generator=generator))
+            chosen += [multiple * block - 1, multiple * block]
+    return torch.tensor(sorted(set(chosen)))
+
+
+def _ends(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor:
+    """Equal spikes at ends and edges of blocks: none of them can be left out without a large share of any sum, and the
+    first of them come first in any order."""
+    values = normal((rows, cols), generator)
+    for row in range(min(rows, MOST_EDGED)):
+        values[row, ends_and_edges(cols, generator)] = float(torch.randint(1000, 2000, (), generator=generator))
+    return values
+
+
+def _far_steps(rows: int, cols: int, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """One value, a hundred or more, in nearly all of a row; about one in 128 is larger by the smallest step of
+    bfloat16, one at least. A mean square less a squared mean has no right digit left. In float32, where more digits
+    must be right and a running mean would stick to such a value, half of the row is larger. The value has six bits, so
+    that long serial sums of it are exact."""
+    value = torch.randint(33, 64, (rows, 1), generator=generator) * 2.0 ** torch.randint(2, 8, (rows, 1),
+                                                                                        generator=generator)
+    step = 2.0 ** (torch.floor(torch.log2(value)) - 7.0)
+    raised = torch.rand(rows, cols, generator=generator) < (1 / 2 if dtype is torch.float32 else 1 / 128)
+    raised[torch.arange(rows), places(rows, cols, generator)] = True
+    return (value + step * raised) * signs((rows, 1), generator)
+
+
 def _alternating(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor:
     sign = 1.0 - 2.0 * (torch.arange(cols) % 2)
     return sign * 1e3 * (1 + 0.01 * normal((rows, cols), generator))
@@ -136,6 +173,7 @@ REGIMES: dict[str, Callable[[int, int, torch.dtype, torch.Generator], torch.Tens
     "normal": lambda r, c, d, g: normal((r, c), g),
     "offset": lambda r, c, d, g: normal((r, c), g) + 100.0,
     "far_offset": lambda r, c, d, g: normal((r, c), g) + 1e4,
+    "far_steps": lambda r, c, d, g: _far_steps(r, c, d, g),
     "negative_offset": lambda r, c, d, g: normal((r, c), g) * 4.0 - 1e4,
     "negative": lambda r, c, d, g: -normal((r, c), g).abs() - 0.1,
     "tiny": lambda r, c, d, g: normal((r, c), g) * TINY[d],
@@ -160,6 +198,7 @@ REGIMES: dict[str, Callable[[int, int, torch.dtype, torch.Generator], torch.Tens
     ),
     "spike": lambda r, c, d, g: _spike(r, c, g, places(r, c, g)),
     "stratified_spikes": lambda r, c, d, g: _spike(r, c, g, stratified(r, c, g)),
+    "ends": lambda r, c, d, g: _ends(r, c, g),
     "alternating": lambda r, c, d, g: _alternating(r, c, g),
     "sorted": lambda r, c, d, g: (normal((r, c), g) * 4.0).sort(-1).values,
     "nan": lambda r, c, d, g: _single(r, c, g, torch.nan),

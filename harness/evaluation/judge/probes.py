@@ -1,8 +1,8 @@
 """Stage ``probes``: experiments that a kernel which merely looks right does not survive.
 
 Bitwise repeats, sensitivity (a spike in every input must show, and only where it should), exact problems (no
-tolerance), metamorphic relations, fresh contents for shapes already seen (a remembered answer is then a wrong one), and
-sizes that no list names.
+tolerance), metamorphic relations, fresh contents for shapes already seen (a remembered answer is then a wrong one),
+special values at large sizes and in every dtype, and sizes that no list names.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from harness.evaluation.judge.repeats import fresh_contents, repeats
 from harness.evaluation.judge.sensitivity import sensitivity
 from harness.evaluation.judge.session import Session, end_session, session_of
 from harness.evaluation.judge.sizes import drawn_sizes
+from harness.evaluation.judge.specials import special_values
 from harness.evaluation.judge.trials import Trial, conduct, problems_of
 from harness.evaluation.run import Place, Run
 
@@ -24,6 +25,7 @@ EXPERIMENTS: tuple[tuple[str, Callable[[Run, Session], Iterator[Trial]]], ...] =
     ("exact problems", exact_problems),
     ("relations", relations),
     ("fresh contents", fresh_contents),
+    ("special values", special_values),
     ("drawn sizes", drawn_sizes),
 )
 

@@ -22,6 +22,8 @@ and is at most n. Per round:
   of 96 is met with odds of 0.09. Shapes cost a compilation there. Before a promotion: 24 and 8.
 - The interpreter: 3 draws (6 before a promotion) of at most 32 rows. Of 1,000 rounds drawn 786 met columns above 6,000,
   369 five or more query heads per cache head; rows from 600 on are never drawn. It is a dry run and promotes nothing.
+
+Contents are the workload's regimes and ``ENDS``; other special values at large sizes are ``specials``.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ from harness.evaluation.run import Run
 from harness.operators.base import Dims, OperatorSpec, Span
 
 CLASSES = 384
+ENDS = "ends"
+"""The regime of equal spikes at both ends of a row and around multiples of blocks: whatever is left out shows."""
 LEAD = 4
 """Every fourth draw is led by another dimension than the first one."""
 NEAR_BYTES = 4 << 20
@@ -57,21 +61,23 @@ def drawn_sizes(run: Run, session: Session) -> Iterator[Trial]:
     count = amounts.promotion_sizes if promoting(run) else amounts.sizes
     for turn, dims in enumerate(drawn_dims(spec, amounts, count, draw)):
         case = cases[int(torch.randint(len(cases), (), generator=draw))]
-        layout, gap = _layout(spec, turn), _gap(turn, draw)
+        layout, gap = layout_of(spec, turn), gap_of(turn, draw)
         words = f"{layout}, rows {gap} apart" if layout == "strided" else layout
-        name = f"probe: drawn sizes {turn + 1} ({_words(dims)}, {words})"
-        yield Trial(session.problem(name, dims, run.workload.regimes, case.attributes, dtype, layout, gap))
+        name = f"probe: drawn sizes {turn + 1} ({sizes_in_words(dims)}, {words})"
+        first = turn % (len(run.workload.regimes) + 1)  # rows may be fewer than regimes
+        regimes = (*run.workload.regimes, ENDS)[first:] + (*run.workload.regimes, ENDS)[:first]
+        yield Trial(session.problem(name, dims, regimes, case.attributes, dtype, layout, gap))
     if promoting(run):
         for point in run.workload.shapes[run.request.backend]:
             for dims in near(spec, point.dims, dtype_of(dtype).itemsize):
-                name = f"probe: beside {point.label} ({_words(dims)})"
+                name = f"probe: beside {point.label} ({sizes_in_words(dims)})"
                 yield Trial(session.problem(name, dims, run.workload.regimes_of(point), point.attributes, dtype))
 
 
 def drawn_dims(spec: OperatorSpec, amounts: Amounts, count: int, draw: torch.Generator) -> list[dict[str, int]]:
     """``count`` times sizes of all dimensions, in random order."""
     leads = _leads(spec.domain, count, draw)
-    depths = {dim: _strata(count, draw) for dim in spec.domain}
+    depths = {dim: strata(count, draw) for dim in spec.domain}
     chosen = []
     for turn, (lead, size) in enumerate(leads):
         own = {dim: span.low for dim, span in spec.domain.items()} | {lead: size}
@@ -79,13 +85,13 @@ def drawn_dims(spec: OperatorSpec, amounts: Amounts, count: int, draw: torch.Gen
         if beside is not None:
             own[beside] = max(own[beside], size)
         if amounts.programs:
-            own[lead] = _largest(spec, amounts, own, lead, size)
+            own[lead] = largest_within(spec, amounts, own, lead, size)
         others = [dim for dim in own if dim != lead]
         order = [others[index] for index in torch.randperm(len(others), generator=draw).tolist()]
         for dim in sorted(order, key=lambda dim: spec.domain[dim].within is not None):  # behind what it is within
             low, within = own[dim], spec.domain[dim].within
             high = spec.domain[dim].high if within is None else min(spec.domain[dim].high, own[within])
-            own[dim] = _log(low, max(low, _largest(spec, amounts, own, dim, high)), depths[dim][turn])
+            own[dim] = log_size(low, max(low, largest_within(spec, amounts, own, dim, high)), depths[dim][turn])
         chosen.append(sizes_of(spec.domain, own))
     return [chosen[index] for index in torch.randperm(count, generator=draw).tolist()]
 
@@ -110,7 +116,7 @@ def programs(spec: OperatorSpec, dims: Dims) -> int:
     return max(math.prod(dims[dim] for dim in argument.dims[:-1]) for argument in spec.outputs)
 
 
-def _largest(spec: OperatorSpec, amounts: Amounts, own: Mapping[str, int], dim: str, high: int) -> int:
+def largest_within(spec: OperatorSpec, amounts: Amounts, own: Mapping[str, int], dim: str, high: int) -> int:
     """The largest size of ``dim`` from ``own[dim]`` to ``high`` that the amounts allow beside the others; at least
     ``own[dim]`` or the lowest."""
     low = spec.domain[dim].low
@@ -135,7 +141,7 @@ def _leads(domain: Mapping[str, Span], count: int, draw: torch.Generator) -> lis
     for dim, number in turns.items():
         span = domain[dim]
         sizes = stratified(number, span.low, span.high, draw) if dim == first else [
-            _log(span.low, span.high, depth) for depth in _with_top(_strata(number, draw))]
+            log_size(span.low, span.high, depth) for depth in _with_top(strata(number, draw))]
         chosen += [(dim, size) for size in sizes]
     return chosen
 
@@ -146,14 +152,14 @@ def stratified(count: int, low: int, high: int, draw: torch.Generator) -> list[i
     classes = min(CLASSES, high - low + 1)
     start = int(torch.randint(classes, (), generator=draw))
     sizes = []
-    for turn, depth in enumerate(_strata(count, draw)):
+    for turn, depth in enumerate(strata(count, draw)):
         residue = low + (start + turn - low) % classes  # the smallest size of the class
-        steps = round((_log(low, high, depth) - residue) / classes)
+        steps = round((log_size(low, high, depth) - residue) / classes)
         sizes.append(residue + classes * max(0, min(steps, (high - residue) // classes)))
     return sizes
 
 
-def _strata(count: int, draw: torch.Generator) -> list[float]:
+def strata(count: int, draw: torch.Generator) -> list[float]:
     """``count`` numbers from 0 to 1 in random order, one in each of ``count`` equal parts."""
     return ((torch.randperm(count, generator=draw) + torch.rand(count, generator=draw)) / max(1, count)).tolist()
 
@@ -166,7 +172,7 @@ def _with_top(depths: list[float]) -> list[float]:
     return [1 - (1 - depth) / TOP if place == highest else depth for place, depth in enumerate(depths)]
 
 
-def _log(low: int, high: int, depth: float) -> int:
+def log_size(low: int, high: int, depth: float) -> int:
     """The size ``depth`` (0 to 1) of the way from ``low`` to ``high`` in the logarithm; every size has its part."""
     return min(high, math.floor(low * ((high + 1) / low) ** depth))
 
@@ -200,7 +206,7 @@ def next_prime(number: int) -> int:
     return found
 
 
-def _layout(spec: OperatorSpec, turn: int) -> Layout:
+def layout_of(spec: OperatorSpec, turn: int) -> Layout:
     """Dense half of the time; rows far apart where an input may have them, or a shifted base, a quarter each. Sizes
     come in random order, so that the turn says nothing about them."""
     if turn % 4 == 0 and any(argument.strided for argument in spec.inputs):
@@ -208,12 +214,12 @@ def _layout(spec: OperatorSpec, turn: int) -> Layout:
     return "offset" if turn % 4 == 1 else "dense"
 
 
-def _gap(turn: int, draw: torch.Generator) -> int:
+def gap_of(turn: int, draw: torch.Generator) -> int:
     """Elements between strided rows: every other time a multiple of 16, for which a kernel may have other code."""
     if turn % 8 == 0:
         return 16 * int(torch.randint(1, GAP // 16 + 1, (), generator=draw))
     return int(torch.randint(1, GAP + 1, (), generator=draw))
 
 
-def _words(dims: Mapping[str, int]) -> str:
+def sizes_in_words(dims: Mapping[str, int]) -> str:
     return " ".join(f"{dim} {size}" for dim, size in dims.items())

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from harness.operators.values import denormals, normal, stratified, uniform
+from harness.operators.values import denormals, ends_and_edges, normal, stratified, uniform
 
 VALUE_SCALE = {torch.float32: 1e30, torch.bfloat16: 1e30, torch.float16: 1e4}
 SMALL = {torch.float32: (1e-6, 1e-20), torch.bfloat16: (1e-6, 1e-20), torch.float16: (1e-2, 1e-2)}
@@ -48,6 +48,10 @@ def fill_sequence(
         for head in range(kv_heads):
             position = ends[turn] if turn < 2 else int(heads[head])
             _point_at(q, k, head, position, 20.0, scale)
+    elif regime == "ends":
+        for head in range(kv_heads):
+            for position in ends_and_edges(length, generator).tolist():
+                _point_at(q, k, head, position, 20.0, scale)
     elif regime == "large_scores":
         q *= 50.0
     elif regime == "equal":

@@ -10,6 +10,8 @@ CASES = (
     row_case("rows=3 cols=1021", 3, 1021, "normal", "prime length: the tail after the last full block", smoke=True),
     row_case("far offset", 5, 1500, "far_offset", "values around 1e4 that differ by 1: the mean square less the "
              "squared mean has no right digit left", dtype="float32"),
+    row_case("far steps", 6, 1500, "far_steps", "one far value and a few that are a step of half precision larger, in "
+             "every dtype: only deviations from the mean have a size"),
     row_case("offset", 4, 3000, "offset", "a common offset of 100"),
     row_case("negative offset", 4, 700, "negative_offset", "values around -1e4 that differ by 4", dtype="float32"),
     row_case("strided", 6, 256, "normal", "rows further apart than their length", layout="strided"),
@@ -35,7 +37,8 @@ CASES = (
     row_case("nan", 5, 300, "nan", "a NaN poisons its own row and no other"),
     row_case("neg_inf", 5, 300, "neg_inf", "-inf has no distance from its mean: the whole row is NaN"),
     row_case("special weights", 4, 300, "special_weights", "NaN and infinity in weight and bias make their columns so"),
-    row_case("largest squares", 4, 90, "largest_squares", "squares up to 1e36, whose sum a float32 just holds"),
+    row_case("largest squares", 4, 90, "largest_squares", "squares up to 1e34: a float32 holds their sum, and "
+             "with two counts as factors what joins the means of parts"),
     row_case("denormal", 4, 600, "denormal", "two values in three are denormal"),
     row_case("small", 4, 777, "small", "values around 1e-3, beside an eps of 1e-5", attributes={"eps": 1e-5}),
     row_case("rows=65537 cols=3", 65537, 3, "normal", "more rows than a grid's second axis can count"),
@@ -45,6 +48,8 @@ INTERPRET_CASES = (
     row_case("rows=3 cols=1021", 3, 1021, "normal", "prime length: the tail after the last full block", smoke=True),
     row_case("far offset", 2, 1500, "far_offset", "values around 1e4 that differ by 1: two-pass accuracy in float32",
              dtype="float32"),
+    row_case("far steps", 3, 1500, "far_steps", "one far value and a few that are a step of half precision larger"),
+    row_case("far steps float16", 3, 1100, "far_steps", "the same in the other half precision", dtype="float16"),
     row_case("offset", 2, 1500, "offset", "a common offset of 100"),
     row_case("strided", 3, 256, "normal", "rows further apart than their length", layout="strided"),
     row_case("one element", 1, 1, "normal", "the smallest problem: no variance, the answer is the bias"),

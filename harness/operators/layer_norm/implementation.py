@@ -25,6 +25,7 @@ PROBE_ROWS = 16
 SPARE = 12
 """Columns of each half that complete an exact sum."""
 POWER = 6
+LARGEST_SQUARES = "largest_squares"
 FAINT_MEAN = 8.0
 """Roundings of the mean beside those of its sum: a division, a conversion, joining of parts."""
 
@@ -39,6 +40,8 @@ def make_inputs(
     x = mixed_rows(regimes_of_rows(regimes), rows, cols, dtype, generator)
     weight = gains(regimes_of_rows(regimes), cols, dtype, generator)
     bias = gains(regimes_of_rows(regimes), cols, dtype, generator) - 1.0
+    if alone(regimes) == LARGEST_SQUARES:  # means of parts are joined by squares times the counts of two parts
+        x = x / 16.0
     if alone(regimes) == SPECIAL:
         order = torch.randperm(cols, generator=generator)
         places = with_specials(weight, order)

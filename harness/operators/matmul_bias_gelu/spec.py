@@ -153,4 +153,5 @@ SPEC = OperatorSpec(
     folder=Path(__file__).parent,
     # Feed-forward layers are up to 53,248 wide (Llama 3 405B); more rows than a grid's second axis can count.
     domain={"k": Span(1, 16384), "n": Span(1, 53248), "m": Span(1, 70000)},
+    shared_regimes=("bias_large", "b_wide", "b_nan"),
 )

@@ -107,4 +107,6 @@ SPEC = OperatorSpec(
     folder=Path(__file__).parent,
     row_factor=True,
     domain=DOMAIN,
+    shared_regimes=("special_weights",),
+    short_regimes=("equal",),  # a long serial sum of equal squares drifts
 )

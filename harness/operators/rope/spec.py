@@ -145,4 +145,5 @@ SPEC = OperatorSpec(
         "half": Span(1, 256), "seq": Span(1, 131072), "q_heads": Span(1, 128), "kv_heads": Span(1, 128),
         "batch": Span(1, 70000), "dim": Span(2, 2, times="half"),
     },
+    shared_regimes=("free_angles", "special_angles"),
 )
