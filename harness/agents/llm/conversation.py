@@ -71,7 +71,6 @@ class Conversation:
     _added: list[Message] = field(default_factory=list)
     _room: int = 0
     _wasted: int = 0
-    _broken: bool = False
     _taught: bool = False
 
     def run(self) -> Proposal:
@@ -146,9 +145,6 @@ class Conversation:
                 return
             raise AgentError(f"The question is longer than the context of {self.model} even at its shortest: "
                              f"{error.text} Choose a model with a longer context.", blame="provider") from error
-        if error.kind == "broken" and not self._broken:
-            self._broken = True  # one broken answer may be chance; a second one is the endpoint's state
-            return
         raise AgentError(error.text, blame="provider") from error
 
     def _take(self, answer: Answer, reading: Reading) -> Proposal | None:

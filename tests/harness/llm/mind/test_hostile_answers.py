@@ -14,7 +14,7 @@ from harness.agents.llm.agent import LanguageModel
 from harness.agents.llm.ports import TransportError
 from harness.agents.llm.tools import TOOLS
 from harness.domain.proposal import Proposal
-from harness.domain.turn import Answer, ToolCall
+from harness.domain.turn import Answer, ToolCall, Usage
 from harness.domain.vocabulary import Comparison
 from tests.harness.llm.mind.contexts import begun, block, context, played
 from tests.harness.llm.mind.fakes import LOG, Said, Script, Shelf, calls, desk, says, submits
@@ -173,6 +173,7 @@ def test_a_context_that_is_too_short_gets_a_shorter_question() -> None:
 @pytest.mark.parametrize("error", [
     TransportError("503 for five minutes", kind="unavailable"),
     TransportError("401 key refused", kind="refused"),
+    TransportError("the stream ended", kind="broken", partial=Answer("First I", usage=Usage(1000, 3))),
 ])
 def test_the_endpoint_s_fault_pauses_and_counts_nothing(error: TransportError) -> None:
     script, shelf = Script(calls(LOG), error), Shelf()
@@ -180,17 +181,7 @@ def test_the_endpoint_s_fault_pauses_and_counts_nothing(error: TransportError) -
         LanguageModel(desk(script, shelf)).propose(context(STATE))
     assert (caught.value.blame, caught.value.tokens, caught.value.text) == ("provider", 0, error.text)
     assert [(t.status, t.blame) for t in shelf.stored(2)] == [("complete", None), ("failed", "provider")]
-
-
-def test_a_stream_that_breaks_once_is_asked_again_and_twice_is_the_endpoint_s() -> None:
-    def broken() -> TransportError:
-        return TransportError("the stream ended", kind="broken", partial=Answer("<data"))
-
-    _, _, shelf = asked(broken(), END)
-    assert shelf.stored(2)[0].answer == Answer("<data")
-    with pytest.raises(AgentError) as caught:
-        asked(broken(), calls(LOG), broken())
-    assert caught.value.blame == "provider"
+    assert shelf.stored(2)[1].answer == error.partial, "what had come in is kept"
 
 
 def test_calls_with_equal_ids_and_odd_texts_reach_no_tool_twice() -> None:
