@@ -3,50 +3,104 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from apps.bridge.runner.desk import desk_for
 from apps.campaigns import services
 from apps.campaigns.models import Campaign
+from apps.campaigns.turns.selectors import paid
+from apps.core.errors import AppError
+from harness.agents.errors import AgentCancelled
 from harness.agents.protocol import Agent
 from harness.agents.registry import make_agent
 from harness.campaign.context import ask, context_of
 from harness.domain.errors import HarnessError, UsageError
 from harness.domain.goal import AgentChoice
+from harness.domain.words import REASON_KEPT, plain
 from harness.engine import actions, results
 from harness.engine.results import result_to_document
 from harness.engine.state import CampaignState
 from harness.hardware.digests import digest
 
+if TYPE_CHECKING:
+    from harness.agents.autotune.agent import Planner
+
 log = logging.getLogger(__name__)
+OUTSIDE = "mcp"
+Answered = results.Proposed | results.AgentFailed
 
 
 def ask_agent(*, campaign: Campaign, fence: int, state: CampaignState, action: actions.AskAgent,
-              agents: dict[AgentChoice, Agent]) -> None:
-    """Open the round, ask, tell the answer. Killed in between, the agent is asked again and nothing is counted twice.
+              agents: dict[AgentChoice, Agent], cancelled: Callable[[], bool] = lambda: False) -> None:
+    """Open the round, ask, tell the answer. Killed in between, the agent is asked again and nothing is counted twice;
+    a language model's complete turns are used again. ``cancelled`` is looked at while a model answers: then nothing is
+    told at all.
 
     Raises:
         LeaseLost, ImpossibleTransition: from telling; the answer is dropped.
     """
     row = services.round_start(campaign=campaign, fence=fence, number=action.round)
-    result = _answer(campaign, state, action, agents)
+    result = _answer(campaign, fence, state, action, agents, cancelled)
+    if result is None:
+        return
+    if state.goal.agent.kind == "openai":
+        result = _as_stored(campaign, state, result)
     services.engine_tell(campaign=campaign, document=result_to_document(result), fence=fence)
     if isinstance(result, results.Proposed) and result.proposal.trace is not None:
         services.round_trace_set(row=row, trace=result.proposal.trace)
 
 
-def _answer(campaign: Campaign, state: CampaignState, action: actions.AskAgent,
-            agents: dict[AgentChoice, Agent]) -> results.Proposed | results.AgentFailed:
+def wait_for_outside(*, campaign: Campaign, fence: int, action: actions.AskAgent) -> None:
+    """Open the round for an agent outside of this server, which hands its proposal in when it likes."""
+    services.round_start(campaign=campaign, fence=fence, number=action.round)
+
+
+def _answer(campaign: Campaign, fence: int, state: CampaignState, action: actions.AskAgent,
+            agents: dict[AgentChoice, Agent], cancelled: Callable[[], bool]) -> Answered | None:
     """Whatever breaks here is the installation's fault, pauses the campaign and counts against nothing."""
-    kind, choice = state.goal.agent.kind, state.goal.agent
+    kind = state.goal.agent.kind
     try:
-        if choice not in agents:
-            agents[choice] = make_agent(choice)
-        return ask(agents[choice], context_of(state, action, hardware=_hardware(state.goal.hardware)))
+        agent = _agent(campaign, fence, state, agents, cancelled)
+        return ask(agent, context_of(state, action, hardware=_hardware(state.goal.hardware)))
+    except AgentCancelled as stopped:
+        log.info("Campaign %s: %s", campaign.pk, stopped.text)
+        return None
+    except AppError:
+        raise  # the lease is another engine's by now, or a person was quicker
     except HarnessError as error:
-        return results.AgentFailed(action.round, error.text, "provider")
+        return results.AgentFailed(action.round, plain(error.text, REASON_KEPT), "provider")
     except Exception as error:
         log.exception("The %s agent of campaign %s broke.", kind, campaign.pk)
-        text = f"The {kind} agent broke: {type(error).__name__}: {error}"
+        text = plain(f"The {kind} agent broke: {type(error).__name__}: {error}", REASON_KEPT)
         return results.AgentFailed(action.round, text, "provider")
+
+
+def _agent(campaign: Campaign, fence: int, state: CampaignState, agents: dict[AgentChoice, Agent],
+           cancelled: Callable[[], bool]) -> Agent:
+    choice = state.choice
+    if choice.kind == "openai":  # it remembers nothing: its turns are rows
+        return make_agent(choice, desk=desk_for(campaign, fence, cancelled))
+    if choice not in agents:
+        agents[choice] = make_agent(choice, _planner(state))
+    return agents[choice]
+
+
+def _planner(state: CampaignState) -> Planner | None:
+    """What rules kernels out before a round is spent on them, where the agent searches."""
+    if state.goal.agent.kind != "autotune":
+        return None
+    from harness.search.planner import planner_for
+
+    return planner_for(state.goal)
+
+
+def _as_stored(campaign: Campaign, state: CampaignState, result: Answered) -> Answered:
+    """What the answer cost by the stored turns, whatever the agent says: everything paid and not yet counted."""
+    all_of_it = paid(campaign)
+    return replace(result, tokens=max(0, all_of_it.tokens - state.tokens),
+                   money=max(0.0, all_of_it.money - state.money), turns=max(0, all_of_it.turns - state.turns))
 
 
 def _hardware(name: str) -> dict[str, object]:

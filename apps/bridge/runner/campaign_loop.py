@@ -19,7 +19,7 @@ from apps.bridge import api
 from apps.bridge.runner import ask, measure, people
 from apps.bridge.runner.demo.names import is_background, people_at_work
 from apps.campaigns import services
-from apps.campaigns.choices import CAMPAIGN_ACTIVE
+from apps.campaigns.choices import CAMPAIGN_ACTIVE, CampaignState
 from apps.campaigns.models import Campaign, EngineResult
 from apps.core.errors import ImpossibleTransition
 from harness.domain.goal import AgentChoice
@@ -58,12 +58,16 @@ class CampaignRunner:
     wait: Callable[[float], object]
     agents: dict[AgentChoice, Any] = field(default_factory=dict)
     lost: threading.Event = field(default_factory=threading.Event)  # set by whoever renews the lease
+    aside: threading.Event = field(default_factory=threading.Event)  # others wait: go on later
+    asking: bool = False  # an agent thinks: nothing of this machine is used meanwhile
+    version: int = 0  # of the campaign at the last look
+    _halted: threading.Event = field(default_factory=threading.Event)
     seen: Marker | None = None  # how the campaign stood just before the last look
     _clock: float = field(default_factory=time.monotonic)
 
     def run(self) -> None:
         """Until the campaign waits for a person, ends, or the runner is asked to stop."""
-        while not (self.stopping() or self.lost.is_set()):
+        while not (self.stopping() or self.lost.is_set() or self.aside.is_set()):
             try:
                 step = self.step()
             except ImpossibleTransition as beaten:
@@ -73,6 +77,15 @@ class CampaignRunner:
                 return
             if step is Step.WAITS:
                 self.wait(POLL_S)
+
+    def noticed(self, state: str, version: int) -> None:
+        """The campaign as another thread sees it: a pause or stop since the last look ends an answer that comes in."""
+        if state != CampaignState.RUNNING and version >= self.version:
+            self._halted.set()
+
+    def halted(self) -> bool:
+        """Whether to stop an answer that comes in. Asked by the agent, from any thread, often."""
+        return self.stopping() or self.lost.is_set() or self._halted.is_set()
 
     def step(self) -> Step:
         """One look and one deed.
@@ -88,15 +101,19 @@ class CampaignRunner:
         if is_background(campaign) and people_at_work():
             return Step.WAITS
         self.seen = marker(campaign)
+        self.version = campaign.version
+        self._halted.clear()
         state = services.engine_state(campaign)
         action = next_action(state)
         match action:
             case actions.EvaluateBaseline() | actions.Evaluate():
                 return self._evaluate(campaign, state, action)
             case actions.AskAgent():
-                if state.active_round is None and self._spent_seconds(campaign, state):
+                return self._ask(campaign, state, action)
+            case actions.TakeQueued():
+                if self._spent_seconds(campaign, state):
                     return Step.MOVED
-                ask.ask_agent(campaign=campaign, fence=self.fence, state=state, action=action, agents=self.agents)
+                self._tell(campaign, results.QueueTaken(action.round))
             case actions.AskSpotCheck():
                 people.ask_spot_check(campaign=campaign, fence=self.fence, round_number=action.round)
             case actions.OpenReview():
@@ -107,6 +124,20 @@ class CampaignRunner:
                 return self._wait_for_person(campaign)
             case _:
                 return Step.SETTLED
+        return Step.MOVED
+
+    def _ask(self, campaign: Campaign, state: Any, action: actions.AskAgent) -> Step:
+        if state.active_round is None and self._spent_seconds(campaign, state):
+            return Step.MOVED
+        if state.goal.agent.kind == ask.OUTSIDE:
+            ask.wait_for_outside(campaign=campaign, fence=self.fence, action=action)
+            return Step.SETTLED  # until a proposal is told from outside
+        self.asking = True
+        try:
+            ask.ask_agent(campaign=campaign, fence=self.fence, state=state, action=action, agents=self.agents,
+                          cancelled=self.halted)
+        finally:
+            self.asking = False
         return Step.MOVED
 
     def _evaluate(self, campaign: Campaign, state: Any, action: actions.EvaluateBaseline | actions.Evaluate) -> Step:

@@ -1,4 +1,8 @@
-"""The engine process: a thread per active campaign, up to four; the gate's sweep; the mirror; the demo's director."""
+"""The engine process: a thread per active campaign; the gate's sweep; the mirror; the demo's director.
+
+Up to four campaigns work at a time. One whose agent thinks uses nothing of this machine and does not count, so that
+slow models starve nobody; and where more campaigns wait than have a place, they take turns.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,10 @@ from apps.campaigns.models import Campaign
 from apps.core.errors import AppError, LeaseLost
 
 THREADS = 4
+MOST_THREADS = 32
+TURN_S = 5.0
+"""How long a campaign keeps its place while others wait for one."""
+END_WITHIN_S = 6.0
 LOOK_EVERY_S = 0.25
 RENEW_EVERY_S = 8.0
 FAILURES_UNTIL_PAUSE = 4
@@ -40,6 +48,7 @@ class Active:
 
     thread: threading.Thread
     runner: CampaignRunner
+    since: float = field(default_factory=time.monotonic)
 
 
 @dataclass
@@ -52,6 +61,7 @@ class EngineLoop:
     _settled: dict[int, Marker] = field(default_factory=dict)
     _failures: dict[int, int] = field(default_factory=dict)
     _not_before: dict[int, float] = field(default_factory=dict)
+    _served: dict[int, float] = field(default_factory=dict)
     _renewed: float = float("-inf")
 
     def run(self) -> None:
@@ -59,13 +69,15 @@ class EngineLoop:
         while not self.stopping.is_set():
             self._do(self._start_threads, "starting campaigns")
             self._do(self._renew, "renewing leases")
+            self._do(self._notice, "looking after answers that come in")
             for errand in self.errands:
                 if time.monotonic() >= errand.due:
                     errand.due = time.monotonic() + errand.every_s
                     self._do(errand.run, errand.name)
             self.stopping.wait(LOOK_EVERY_S)
+        deadline = time.monotonic() + END_WITHIN_S
         for active in list(self._active.values()):
-            active.thread.join(timeout=6.0)
+            active.thread.join(timeout=max(0.0, deadline - time.monotonic()))
 
     @staticmethod
     def _do(deed: Callable[[], object], name: str) -> None:
@@ -76,18 +88,44 @@ class EngineLoop:
             connection.close()
 
     def _start_threads(self) -> None:
-        self._active = {pk: active for pk, active in self._active.items() if active.thread.is_alive()}
-        if len(self._active) >= THREADS:
+        for pk in [pk for pk, active in self._active.items() if not active.thread.is_alive()]:
+            self._served[pk] = time.monotonic()
+            del self._active[pk]
+        if len(self._active) >= MOST_THREADS:
             return
+        waiting = self._waiting()
+        working = [active for active in self._active.values() if not active.runner.asking]
+        free = min(THREADS - len(working), MOST_THREADS - len(self._active))
+        for campaign in waiting[:max(0, free)]:
+            fence = services.engine_lease(campaign=campaign)
+            if fence is not None:
+                self._start(campaign.pk, fence)
+        if len(waiting) > max(0, free):
+            self._make_room(working)
+
+    def _waiting(self) -> list[Campaign]:
+        """Campaigns that could go on, those of people and those that waited longest first."""
         now = time.monotonic()
         waiting = [campaign for campaign in services.campaigns_to_run()
                    if campaign.pk not in self._active and now >= self._not_before.get(campaign.pk, 0.0)
                    and self._settled.get(campaign.pk) != marker(campaign)]
-        waiting.sort(key=lambda campaign: (is_background(campaign), campaign.pk))
-        for campaign in waiting[:THREADS - len(self._active)]:
-            fence = services.engine_lease(campaign=campaign)
-            if fence is not None:
-                self._start(campaign.pk, fence)
+        return sorted(waiting, key=lambda campaign: (
+            is_background(campaign), self._served.get(campaign.pk, 0.0), campaign.pk))
+
+    @staticmethod
+    def _make_room(working: list[Active]) -> None:
+        """Ask whoever has had a place the longest to go on later."""
+        eldest = min((active for active in working if not active.runner.aside.is_set()),
+                     key=lambda active: active.since, default=None)
+        if eldest is not None and time.monotonic() - eldest.since >= TURN_S:
+            eldest.runner.aside.set()
+
+    def _notice(self) -> None:
+        """Tell agents at work that their campaign was paused or stopped."""
+        asking = {pk: active.runner for pk, active in self._active.items() if active.runner.asking}
+        if asking:
+            for pk, state, version in Campaign.objects.filter(pk__in=asking).values_list("pk", "state", "version"):
+                asking[pk].noticed(state, version)
 
     def _start(self, pk: int, fence: int) -> None:
         runner = CampaignRunner(pk=pk, fence=fence, stopping=self.stopping.is_set, wait=self.stopping.wait)
@@ -103,7 +141,7 @@ class EngineLoop:
             campaign = Campaign.objects.get(pk=pk)
             services.engine_release(campaign=campaign, fence=runner.fence)
             self._failures.pop(pk, None)
-            if not self.stopping.is_set() and runner.seen is not None:
+            if not (self.stopping.is_set() or runner.aside.is_set()) and runner.seen is not None:
                 self._settled[pk] = runner.seen  # told anything since the last look, it is looked at again
         except LeaseLost as lost:
             log.warning("Campaign %s: %s", pk, lost)

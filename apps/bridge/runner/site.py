@@ -89,7 +89,7 @@ def child_specs(*, host: str, port: int, manage: Path) -> list[ChildSpec]:
     return [
         ChildSpec("web", (python, "-m", "daphne", "-v", "0", "-b", host, "-p", str(port),
                           "kernelopt_site.asgi:application"), quiet),
-        ChildSpec("engine", (python, str(manage), "engine"), quiet),
+        ChildSpec("engine", (python, str(manage), "engine"), quiet, keys=True),
         ChildSpec("evalworker", worker, quiet),
         *(ChildSpec(worker_name(name, lane + 1), (*worker, "--hardware", name, *_lane_option(lane + 1)), every)
           for name, lane in lanes),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from apps.bridge.runner.keys import without_keys
 from apps.bridge.runner.processes import adopt_orphans, dies_with_parent, end_orphans, end_tree
 
 TICK_S = 0.2
@@ -24,11 +25,13 @@ STOP_PATIENCE_S = 8.0
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """One child: its name in the state file, its command line, and the cores it may use (empty: all)."""
+    """One child: its name in the state file, its command line, the cores it may use (empty: all), and whether it asks
+    language models: only then it gets their keys."""
 
     name: str
     command: tuple[str, ...]
     cores: frozenset[int] = frozenset()
+    keys: bool = False
 
 
 @dataclass
@@ -53,16 +56,19 @@ class Child:
 class Supervisor:
     """Starts children, restarts those that end, writes ``state_file`` every 2 s, ends all when asked to.
 
-    ``on_end`` is told the name and the sentence whenever a child ended unasked; it must not raise.
+    ``on_end`` is told the name and the sentence whenever a child ended unasked; it must not raise. ``key_names`` are
+    the environment variables that hold keys, asked for at every start of a child.
     """
 
     def __init__(self, *, specs: Sequence[ChildSpec], folder: Path, state_file: Path,
-                 say: Callable[[str], None], on_end: Callable[[str, str], None] = lambda name, how: None) -> None:
+                 say: Callable[[str], None], on_end: Callable[[str, str], None] = lambda name, how: None,
+                 key_names: Callable[[], frozenset[str]] = frozenset) -> None:
         self.children = [Child(spec) for spec in specs]
         self._folder = folder
         self._state_file = state_file
         self._say = say
         self._on_end = on_end
+        self._key_names = key_names
         self._stopping = False
         self._written = 0.0
 
@@ -105,7 +111,8 @@ class Supervisor:
 
         try:
             child.process = subprocess.Popen(
-                spec.command, cwd=self._folder, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=prepare)
+                spec.command, cwd=self._folder, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=prepare,
+                env=dict(os.environ) if spec.keys else without_keys(os.environ, self._key_names()))
         except OSError as error:
             self._postpone(child, now, f"could not be started: {error}")
             return

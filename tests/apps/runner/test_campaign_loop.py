@@ -112,7 +112,7 @@ def test_an_agent_that_fails_pauses_or_bounces(
         def propose(self, context: object) -> None:
             raise error
 
-    monkeypatch.setattr(ask, "make_agent", lambda choice: Broken())
+    monkeypatch.setattr(ask, "make_agent", lambda choice, planner=None: Broken())
     runner = drive(campaign)
     runner.step()
     worker.work_once()
@@ -174,7 +174,7 @@ def test_giving_up_waits_for_a_person_who_may_finish(
             context.log.query()
             return Proposal("give_up", True, reason="nothing left to try")
 
-    monkeypatch.setattr(ask, "make_agent", lambda choice: Resigned())
+    monkeypatch.setattr(ask, "make_agent", lambda choice, planner=None: Resigned())
     runner = drive(campaign)
     _until_settled(runner, worker)
     campaign.refresh_from_db()

@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
 
+from apps.bridge.runner.keys import key_names
 from apps.bridge.runner.preparation import prepare
 from apps.bridge.runner.site import LOOPBACK, CannotServe, answers, check_port, child_specs, hold_lock
 from apps.bridge.runner.supervisor import Supervisor
@@ -67,7 +68,8 @@ class Command(BaseCommand):
 
         supervisor = Supervisor(specs=child_specs(host=host, port=port, manage=settings.BASE_DIR / "manage.py"),
                                 folder=settings.BASE_DIR, state_file=settings.VAR_DIR / "run" / "serve.json",
-                                say=self._say, on_end=self._announce_end)
+                                say=self._say, on_end=self._announce_end,
+                                key_names=lambda: key_names(settings.ENDPOINTS_PATH))
         supervisor.run(on_tick=announce)
 
     def _announce_end(self, kind: str, how: str) -> None:
