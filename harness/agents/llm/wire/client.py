@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import ssl
 import sys
 from collections.abc import AsyncIterator
@@ -19,6 +20,9 @@ LEAVING = frozenset({"host", "accept", "connection", "content-type", "content-le
 """Headers that go out. The last one is read again by the package itself when the response is there."""
 MOST_BYTES, MOST_ERROR_BYTES = 256 << 20, 256 << 10
 WRITE_S = 60.0
+for _chatty in ("httpcore", "httpcore2", "httpx", "httpx2", "openai"):
+    # At the level of debugging these write headers out, and an endpoint may send the key back in one.
+    logging.getLogger(_chatty).setLevel(logging.WARNING)
 
 
 def make_client(endpoint: Endpoint, key: str | None) -> openai.AsyncOpenAI:
@@ -41,8 +45,8 @@ def make_client(endpoint: Endpoint, key: str | None) -> openai.AsyncOpenAI:
     # Reading has limits of its own, by events; this one is for what hangs below them.
     timeout = http_package().Timeout(connect=endpoint.connect_s, pool=endpoint.connect_s, write=WRITE_S,
                                      read=endpoint.connect_s + max(endpoint.first_token_s, endpoint.answer_s))
-    http = openai.DefaultAsyncHttpxClient(trust_env=False, follow_redirects=False, verify=_trusted(endpoint.ca_file), timeout=timeout,
-                                          event_hooks={"request": [dress], "response": [bound]})
+    http = openai.DefaultAsyncHttpxClient(trust_env=False, follow_redirects=False, timeout=timeout,
+                                          verify=_trusted(endpoint.ca_file), event_hooks={"request": [dress], "response": [bound]})
     return openai.AsyncOpenAI(api_key="added by a hook", base_url=endpoint.url, max_retries=0, timeout=timeout,
                               http_client=http)
 

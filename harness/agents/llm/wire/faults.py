@@ -19,7 +19,7 @@ SPENT = re.compile(r"insufficient_quota|insufficient.{0,12}(balance|funds|credit
                    r"billing|credit balance is too low|payment required", re.I)
 OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|model_max_prompt_tokens_exceeded|context.window|"
-    r"(maximum|max|model'?s?|available|supported) (input )?context (length|size)|"
+    r"(maximum|max|model'?s?|available|supported) (input )?context (length|size|limit)|"
     r"exceeds? (the )?(available |maximum |model'?s? )*(context|input|prompt|sequence)|"
     r"(prompt|input|request|messages?|conversation) (is|are|was) too (long|large)|too many (input |prompt )?tokens|"
     r"too large for model with \d+ maximum|longer than the (model'?s?|maximum|context)|"
@@ -27,7 +27,7 @@ OVERFLOW = re.compile(
     r"reduce the (length|size) of (the|your) (messages?|prompt|input)|`?inputs`? tokens \+|"
     r"(prompt|input|sequence)[^.]{0,60}(longer|more|greater) than[^.]{0,40}(n_ctx|max_model_len|context|tokens)", re.I)
 TOO_MUCH_ASKED = re.compile(r"max_(completion_|output_)?tokens['`\"]?( or ['`\"]?max_\w+['`\"]?)? "
-                            r"(is|must|=|:|>|exceed)", re.I)
+                            r"(is|must|=|:|>)", re.I)
 NO_TOOLS = re.compile(r"(not|n't) support(ed)?[^.]{0,30}(tool|function.call)|enable-auto-tool-choice|tool-call-parser|"
                       r"(tools?|tool use|function.call\w*)[^.]{0,40}(not|n't) (be )?(support|enabled|available|allow)",
                       re.I)
@@ -35,7 +35,8 @@ NO_ROLES = re.compile(r"system (role|message|prompt)s?( is| are)? (not|un)\s?(be
                       r"only user(,| and) (assistant|model)|"
                       r"(unknown|unsupported|invalid|unexpected) (message )?role", re.I)
 REFUSING = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|not (allowed|permitted|valid|available|implemented)|"
-                      r"extra|invalid|deprecated|must be|only|cannot|can't|forbidden|not be", re.I)
+                      r"extra|invalid|deprecated|must be|only|cannot|can't|forbidden|not be|at most|too (large|high)",
+                      re.I)
 FILTERED = re.compile(r"content_filter|content_policy_violation|content management policy|responsible ai", re.I)
 
 

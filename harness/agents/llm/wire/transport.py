@@ -134,7 +134,8 @@ class _Asking:
 
     def _other_api(self, fault: Fault) -> bool:
         """Whether a fault may come from an API that the endpoint does not have, or has half."""
-        return fault.no_api or fault.cure == "cut" or fault.status in (400, 415, 422, 500, 501)
+        return fault.cure != "shorten" and (fault.no_api or fault.cure == "cut"
+                                            or fault.status in (400, 415, 422, 500, 501))
 
     def _once(self, sending: Sending, pieces: Pieces) -> Fault | None:
         filters: dict[DeltaKind, PieceFilter] = {}

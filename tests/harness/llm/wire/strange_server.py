@@ -121,7 +121,8 @@ def chunk(finish: str | None = None, *, usage: Any = None, **delta: Any) -> dict
     return piece | ({"usage": usage} if usage is not None else {})
 
 
-def call(index: int | None, name: str | None = None, arguments: Any = None, identity: str | None = None) -> dict[str, Any]:
+def call(index: int | None, name: str | None = None, arguments: Any = None,
+         identity: str | None = None) -> dict[str, Any]:
     """A piece of a tool call."""
     item: dict[str, Any] = {"function": {}}
     if index is not None:

@@ -129,7 +129,7 @@ def test_an_error_in_the_middle_of_a_stream():
 
 
 def test_no_first_piece_in_time():
-    error, server = failing(hanging(), patience_s=0, first_token_s=0.15)
+    error, _ = failing(hanging(), patience_s=0, first_token_s=0.15)
     assert error.kind == "unavailable"
     assert "no answer began within 0.15 s" in error.text
 
@@ -225,7 +225,12 @@ def test_only_so_many_questions_at_a_time():
 def test_who_waits_for_a_place_can_be_stopped():
     with serving(hanging()) as server:
         asker, stop = Asker(server.url, parallel=1), threading.Event()
-        first = threading.Thread(target=lambda: pytest.raises(TransportError, asker.ask, cancelled=stop.is_set))
+
+        def until_stopped():
+            with pytest.raises(TransportError):
+                asker.ask(cancelled=stop.is_set)
+
+        first = threading.Thread(target=until_stopped)
         first.start()
         while not server.seen:
             time.sleep(0.01)
