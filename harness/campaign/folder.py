@@ -1,12 +1,14 @@
 """The folder of a command-line campaign: everything that happened, readable without this program.
 
 ``goal.json``, ``results.jsonl`` (enough to replay the engine), ``log.jsonl``, ``kernels/``, ``verdicts/`` with raw
-samples beside them, ``requests/`` (dry runs only) and ``report.html``.
+samples beside them, ``hardware.json``, ``requests/`` (dry runs only), ``turns.jsonl`` (language models only) and
+``report.html``.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from harness.domain.vocabulary import Backend
 from harness.engine.log import log_entries
 from harness.engine.results import result_to_document
 from harness.engine.state import CampaignState
+
+HARDWARE = "hardware.json"
 
 
 class CampaignFolder:
@@ -66,6 +70,10 @@ class CampaignFolder:
         named = request.goal.hardware
         target = named if named.startswith("nvidia-") else DRY_RUN_TARGET
         export_request(request, (), self.path / "requests", target=target)
+
+    def write_hardware(self, facts: Mapping[str, object]) -> None:
+        """``hardware.json``: the hardware digest as the agent was told it, which a replay needs."""
+        self._write(self.path / HARDWARE, dict(facts))
 
     def write_log(self, state: CampaignState) -> None:
         """The experiment log, one entry a line."""

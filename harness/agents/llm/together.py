@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,9 @@ from harness.agents.protocol import AgentContext
 from harness.domain.errors import SourceError
 from harness.domain.proposal import Candidate, Hypothesis, Proposal
 from harness.evaluation.source.normal_form import normal_digest
+
+MOST_STATED = 8
+"""New hypotheses of one proposal at most."""
 
 
 def proposal_of(context: AgentContext, samples: Sequence[Proposal], trace: dict[str, Any]) -> Proposal:
@@ -22,15 +25,26 @@ def proposal_of(context: AgentContext, samples: Sequence[Proposal], trace: dict[
     kept: dict[str, Candidate] = {}
     for number, one in enumerate(candidates):
         names = _named_apart(one, number, ideas, stated)
-        assert one.candidate is not None
-        candidate = replace(one.candidate, hypothesis=names.get(one.candidate.hypothesis, one.candidate.hypothesis))
+        made = _candidate(one)
+        candidate = replace(made, hypothesis=names.get(made.hypothesis, made.hypothesis))
         digest = _digest(candidate.source)
         if digest not in context.tried:
             kept.setdefault(digest, candidate)
-    first, *others = kept.values()
+    first, *others = list(kept.values()) or [_candidate(candidates[0])]
     dropped = len(candidates) - len(kept)
-    return Proposal("candidate", True, tuple(stated), first, trace={**trace, "equal_samples": dropped},
-                    alternatives=tuple(others))
+    return Proposal("candidate", True, _most(stated, {one.hypothesis for one in (first, *others)}), first,
+                    trace={**trace, "equal_samples": dropped}, alternatives=tuple(others))
+
+
+def _candidate(one: Proposal) -> Candidate:
+    assert one.candidate is not None
+    return one.candidate
+
+
+def _most(stated: Sequence[Hypothesis], used: Collection[str]) -> tuple[Hypothesis, ...]:
+    """As many ideas as a proposal may state, those that a candidate implements first; the order stays."""
+    ranked = sorted(stated, key=lambda hypothesis: hypothesis.id not in used)[:MOST_STATED]
+    return tuple(hypothesis for hypothesis in stated if hypothesis in ranked)
 
 
 def _named_apart(one: Proposal, number: int, ideas: dict[str, Hypothesis],

@@ -30,7 +30,7 @@ def _run(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
 
 
 _IDEA = strict({
-    "id": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$", "description": "a short id, such as h1"},
+    "id": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,23}$", "description": "a short id, such as h1"},
     "direction": {"type": "string", "enum": [str(one) for one in Direction], "description": "what the idea is about"},
     "function": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,79}$",
                  "description": "the kernel function it touches"},

@@ -1,0 +1,56 @@
+"""Turns of a language model in a file: one JSON document a line, the last line of a turn counts. Also those of a
+campaign that leaves no folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.agents.llm.replay import recorded_turns
+from harness.domain.codec import to_document
+from harness.domain.turn import Turn
+
+FILE = "turns.jsonl"
+
+
+class HeldTurns:
+    """Turns in memory. A turn's name is (round, attempt, sample, number) and the digest of its question."""
+
+    def __init__(self, turns: Iterable[Turn] = ()) -> None:
+        self._turns = {_name(turn): turn for turn in turns}
+
+    def stored(self, round: int) -> tuple[Turn, ...]:
+        """The turns of a round in order of (attempt, sample, number)."""
+        return tuple(self._turns[name] for name in sorted(self._turns) if name[0] == round)
+
+    def keep(self, turn: Turn) -> None:
+        """Write or replace a turn."""
+        self._turns[_name(turn)] = turn
+
+    def all(self) -> tuple[Turn, ...]:
+        """Every turn in order."""
+        return tuple(self._turns[name] for name in sorted(self._turns))
+
+
+class FileTurns(HeldTurns):
+    """Turns in ``turns.jsonl`` of a campaign's folder. What an interrupted campaign left there is used again."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises ``DocumentError`` where the file holds something else."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / FILE
+        super().__init__(recorded_turns(self._path) if self._path.exists() else ())
+
+    def keep(self, turn: Turn) -> None:
+        """Write or replace a turn; on return it survives a kill."""
+        super().keep(turn)
+        with self._path.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(to_document(turn)) + "\n")
+            lines.flush()
+            os.fsync(lines.fileno())
+
+
+def _name(turn: Turn) -> tuple[int, int, int, int, str]:
+    return turn.round, turn.attempt, turn.sample, turn.number, turn.request_digest
