@@ -183,7 +183,8 @@ class StreamConsumer(AsyncWebsocketConsumer):
         await self.close(int(code))
 
     async def _send(self, frame: dict[str, Any]) -> int:
-        text = json.dumps(frame, separators=(",", ":"), ensure_ascii=False)
+        # An event may quote a model, and half a character of it must not cut off everybody who follows.
+        text = json.dumps(frame, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
         await self.send(text_data=text)
         return len(text)
 

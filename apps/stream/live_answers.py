@@ -59,6 +59,7 @@ class LiveAnswers:
             answer = self._answers.get(sample)
             if answer is None or not text:
                 return
+            text = storable(text)
             if answer.pieces and answer.pieces[-1][0] == kind:
                 answer.pieces[-1] = (kind, answer.pieces[-1][1] + text)
             else:
@@ -88,6 +89,11 @@ class LiveAnswers:
         self._put(stream=self._stream, kind=kind_of(sample), data={
             **answer.name, "from": answer.dropped,
             "pieces": [{"kind": kind, "text": text} for kind, text in answer.pieces]})
+
+
+def storable(text: str) -> str:
+    """``text`` with what no JSON column and no socket takes (NUL, half a character) replaced, one by one."""
+    return text.replace("\x00", "␀").encode("utf-8", "replace").decode("utf-8")
 
 
 def _shorten(pieces: list[tuple[str, str]]) -> int:

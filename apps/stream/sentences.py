@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from apps.core.figures import duration, money
+from apps.core.untrusted import shown
+
 Data = Mapping[str, Any]
 
 
@@ -12,9 +15,9 @@ def sentence(kind: str, data: Data) -> str:
     """The feed's sentence for an event of ``kind``. A writer's own ``data["text"]`` wins."""
     own = data.get("text")
     if isinstance(own, str) and own:
-        return own
+        return shown(own)
     build = SENTENCES.get(kind)
-    return build(data) if build else kind.replace(".", " ")
+    return shown(build(data)) if build else kind.replace(".", " ")
 
 
 def _round(data: Data) -> str:
@@ -65,6 +68,32 @@ def _review(word: str) -> Callable[[Data], str]:
     return build
 
 
+TURNS = {"complete": "answered", "failed": "gave no usable answer", "cancelled": "was stopped"}
+
+
+def _turn(data: Data) -> str:
+    who = data.get("model") or "The model"
+    sample = f", sample {int(data['sample']) + 1}" if data.get("sample") else ""
+    said = f"{_round(data)}: {who} {TURNS.get(str(data.get('status')), 'was asked')} (turn {data.get('number')}{sample}"
+    facts = [f"{data['tokens']} tokens"] if data.get("tokens") else []
+    if data.get("cost") is not None:
+        facts.append(money(data["cost"], str(data.get("currency") or "")))
+    if data.get("latency_s"):
+        facts.append(duration(data["latency_s"]))
+    return f"{said}{''.join(f', {fact}' for fact in facts)}){_ending(data, 'error')}"
+
+
+STEERED = {"hint": "gave a hint", "forbid": "forbade", "allow": "allowed again",
+           "restructure": "asked for a restructuring", "model": "changed the model to"}
+
+
+def _steered(data: Data) -> str:
+    what = STEERED.get(str(data.get("steer") or data.get("kind")), "steered the campaign")
+    about = " ".join(str(data[key]) for key in ("direction", "endpoint", "model", "effort") if data.get(key))
+    person = data.get("person") or data.get("by") or "Somebody"
+    return f"{person} {what}{' ' + about if about else ''}{_ending(data, 'text')}"
+
+
 DECISIONS = {"approve": "approved", "request_changes": "sent back with changes requested", "reject": "rejected",
              "veto": "vetoed"}
 
@@ -91,6 +120,7 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "campaign.resumed": _campaign("goes on"), "campaign.plateau": _campaign("waits for a person"),
     "campaign.finished": _campaign("finished"), "campaign.stopped": _campaign("stopped"),
     "campaign.failed": _campaign("failed"),
+    "campaign.steered": _steered, "agent.turn": _turn,
     "round.started": lambda data: f"{_round(data)} started.",
     "round.hypotheses": _hypotheses, "round.proposed": _proposed, "round.verdict": _verdict,
     "round.concluded": lambda data: f"{_round(data)} concluded{_ending(data, 'conclusion')}",

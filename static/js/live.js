@@ -26,6 +26,7 @@
     calls.beforeAttributeUpdated = (name, node) => !(name === "open" && node.tagName === "DETAILS");
     calls.beforeNodeMorphed = (old, fresh) => {
       if (old.nodeType !== 1) return true;
+      if (old.matches("[data-keep]") && fresh.matches?.("[data-keep]")) return false;   // a script fills it
       if (old.matches("[data-chart]") && fresh.matches?.("[data-chart]")) {   // what is drawn inside is not the server's
         for (const name of ["data-figure", "aria-label"]) old.setAttribute(name, fresh.getAttribute(name) ?? "");
         return false;

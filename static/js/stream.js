@@ -190,7 +190,7 @@ class Stream {
     else if (frame.kind === "ready") this.ready(frame.data.head);
     else if (frame.kind === "progress") this.page.progress(frame.data);
     else if (frame.kind === "beat") this.beat(frame.data.head);
-    else if (frame.kind === "tokens") document.dispatchEvent(new CustomEvent("stream:tokens", { detail: frame.data }));
+    else if (frame.kind === "agent.delta") document.dispatchEvent(new CustomEvent("stream:answer", { detail: frame.data }));
   }
 
   durable(frame) {

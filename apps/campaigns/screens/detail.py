@@ -13,7 +13,8 @@ from apps.campaigns.choices import CAMPAIGN_ENDED, CampaignState, JobState
 from apps.campaigns.goal_form import as_toml
 from apps.campaigns.jobs.selectors import jobs_ahead
 from apps.campaigns.models import Campaign, Hypothesis, Job, Round
-from apps.campaigns.screens.budget import meters
+from apps.campaigns.screens.agent import agent_context
+from apps.campaigns.screens.budget import budget_of, meters, raisable
 from apps.campaigns.screens.facts import fact_rows
 from apps.campaigns.screens.rounds import hypothesis_rows, log_rows, points, references, rounds_with_verdicts
 from apps.campaigns.screens.stepper import stepper_of
@@ -33,6 +34,7 @@ TIERS = ("light", "medium", "heavy")
 OPTIONS = {
     "finish": ("Accept and finish", "the incumbent stays what it is; where it beats the champion it asks for review"),
     "restructure": ("Restructure within the grant", "one more attempt with another algorithm or data layout"),
+    "raise_budget": ("Raise the budget and go on", "the limits that you change below; everything measured stays"),
     "raise_grant": ("Raise the grant", "the agent may change more; the gate then asks for more approvals"),
 }
 
@@ -66,6 +68,8 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
         "weights": [
             (name, figures.decimal(value, 1)) for name, value in campaign.goal["objective"]["weights"].items() if value
         ],
+        "budget_asks": budget_of(campaign).get("at_limit") == "ask",
+        "raisable": raisable(campaign) if "raise_budget" in campaign.options else [],
         "goal_lines": as_toml(campaign.goal),
         "why_not": policies.may_run_campaigns(request.user, campaign.team),
         "why_not_review": policies.may_review(request.user, campaign.team),
@@ -102,6 +106,7 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
         "digest": fact_rows(slot.hardware.facts),
         "event_icons": words.EVENT_ICONS,
         "stream": not ended or None,
+        **agent_context(campaign, rounds),
         **feed(request, campaign),
     }
 

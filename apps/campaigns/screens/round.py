@@ -9,8 +9,10 @@ from django.http import HttpRequest
 from apps.campaigns.canary.selectors import drift_windows, in_doubt
 from apps.campaigns.choices import CAMPAIGN_ENDED, JobState
 from apps.campaigns.models import Campaign, Job, Round
-from apps.campaigns.screens.rounds import claim_of
+from apps.campaigns.screens.rounds import claim_of, contradiction_of
 from apps.campaigns.screens.stepper import stepper_of
+from apps.campaigns.screens.transcript import transcript
+from apps.campaigns.turns.selectors import turns_of
 from apps.core.plotting import to_json
 from apps.kernels.models import Kernel
 from apps.kernels.plots import distribution
@@ -38,6 +40,7 @@ def round_context(request: HttpRequest, campaign: Campaign, one: Round) -> dict[
             text_of(one.kernel),
             new_pins=pins,
         )
+    documents = [row.document for row in turns_of(campaign, one.number)]
     numbers = list(Round.objects.filter(campaign=campaign).order_by("number").values_list("number", flat=True))
     place = numbers.index(one.number)
     return {
@@ -52,6 +55,8 @@ def round_context(request: HttpRequest, campaign: Campaign, one: Round) -> dict[
         "diff": diff,
         "findings": findings_of(one.verdict.document if one.verdict else None),
         "claim": claim_of(one),
+        "contradiction": contradiction_of(one.entry or {}),
+        "talk": transcript(documents) if documents else None,
         "entry": one.entry or {},
         "previous": numbers[place - 1] if place else None,
         "next": numbers[place + 1] if place + 1 < len(numbers) else None,

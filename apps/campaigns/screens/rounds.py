@@ -9,7 +9,7 @@ from typing import Any
 from apps.campaigns.choices import RoundState
 from apps.campaigns.models import Campaign, Hypothesis, Round
 from apps.campaigns.plots import Reference, RoundPoint
-from apps.core import words
+from apps.core import figures, words
 from apps.kernels.screens.verdicts import over, over_start, overall_of
 
 BASELINE = {"ratio": 1.0, "low": 1.0, "high": 1.0}
@@ -26,6 +26,11 @@ class LogRow:
     claim: dict[str, Any] | None
     contradicted: bool
     now: bool
+
+    @property
+    def contradiction(self) -> str:
+        """What was claimed and what was measured, where the data disagree."""
+        return contradiction_of(self.entry)
 
     @property
     def timed(self) -> bool:
@@ -65,6 +70,20 @@ def claim_of(one: Round) -> dict[str, Any] | None:
     """What the agent claimed in its proposal."""
     candidate = (one.proposal or {}).get("candidate") or one.proposal or {}
     return candidate.get("claim") if isinstance(candidate, dict) else None
+
+
+def contradiction_of(entry: Mapping[str, Any]) -> str:
+    """``Claimed 3.000×, measured 0.900× [0.880, 0.920]``; empty where the data do not disagree."""
+    gain = (entry.get("agent_claim") or {}).get("gain")
+    if not entry.get("claim_contradicted") or gain is None:
+        return ""
+    change = entry.get("performance_change")
+    if change:
+        interval = figures.interval(change.get("low"), change.get("high"))
+        measured = f"measured {figures.ratio(change['ratio'])} {interval} over the incumbent"
+    else:
+        measured = f"measured nothing, it was refused: {str(entry.get('outcome', '')).replace('_', ' ')}"
+    return f"Claimed {figures.ratio(1 + gain)}, {measured}."
 
 
 def kind_of(one: Round) -> str:

@@ -10,6 +10,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from apps.campaigns import services
+from apps.campaigns.choices import BUDGET_LIMITS, PlateauChoice
+from apps.campaigns.goal_form import WHOLE
 from apps.campaigns.models import Campaign
 from apps.campaigns.selectors import campaign_for, hypotheses_of
 from apps.core.errors import Invalid, NotFound
@@ -22,9 +24,46 @@ Action = Callable[[SignedIn, Campaign], Any]
 
 
 def choose(request: SignedIn, campaign: Campaign) -> None:
-    """An option of the plateau; raising the grant names the tier after a colon."""
+    """An option of the plateau; raising the grant names the tier after a colon, raising the budget the new limits."""
     choice, _, grant = request.POST.get("choice", "").partition(":")
-    services.plateau_choose(campaign=campaign, person=request.user, choice=choice, grant=grant or None)
+    budget = raised(request, campaign) if choice == PlateauChoice.RAISE_BUDGET else None
+    services.plateau_choose(campaign=campaign, person=request.user, choice=choice, grant=grant or None, budget=budget)
+
+
+def raised(request: SignedIn, campaign: Campaign) -> dict[str, Any]:
+    """The limits as typed, those that changed. An emptied field is no limit of that kind.
+
+    Raises:
+        Invalid: something typed is no number, or nothing was changed.
+    """
+    present = campaign.budget or campaign.goal["budget"]
+    found: dict[str, Any] = {}
+    for name in BUDGET_LIMITS:
+        typed = request.POST.get(f"budget.{name}")
+        if typed is None:
+            continue
+        text = typed.replace("\u202f", "").replace(" ", "").replace(",", ".")
+        try:
+            value: float | int | None = None if not text else (int(text) if name in WHOLE else float(text))
+        except ValueError as error:
+            raise Invalid(f"'{typed}' is not a number of {name}. Nothing was changed.", key=f"budget.{name}") from error
+        if value != present.get(name):
+            found[name] = value
+    if not found:
+        raise Invalid("No limit was changed, so the budget is as spent as before. Raise the one that is at its end.",
+                      key="budget")
+    return found
+
+
+def steer(request: SignedIn, campaign: Campaign) -> None:
+    """A hint, a direction forbidden or allowed, a restructuring, or another model: ``choice`` is endpoint, model and
+    effort apart by a tab."""
+    said = request.POST
+    endpoint, model, effort = [*said.get("choice", "").split("\t"), "", "", ""][:3]
+    services.campaign_steer(
+        campaign=campaign, person=request.user, kind=said.get("kind", ""), text=said.get("text", "").strip(),
+        direction=said.get("direction", ""), endpoint=endpoint, model=model, effort=effort,
+    )
 
 
 def edit_hypotheses(request: SignedIn, campaign: Campaign) -> None:
@@ -92,6 +131,11 @@ ACTIONS: dict[str, tuple[str, Action]] = {
     ),
     "submit": ("The incumbent asks for review.", submit),
     "choose": ("Your choice is recorded.", choose),
+    "steer": ("Said: the agent gets it with its next question.", steer),
+    "stop-answer": (
+        "The answer is stopped and the campaign is paused. Nothing is counted; resume to ask again.",
+        lambda request, row: services.answer_stop(campaign=row, person=request.user),
+    ),
     "hypotheses": ("The hypotheses are saved.", edit_hypotheses),
 }
 

@@ -10,7 +10,12 @@ from apps.campaigns.screens.round import round_context
 from apps.campaigns.selectors import campaign_for, round_for
 from apps.core.paging import SignedIn, page, show
 
-PARTS = {"top": "campaigns/parts/top.html", "ideas": "campaigns/parts/ideas.html", "log": "campaigns/parts/log.html"}
+PARTS = {
+    "top": "campaigns/parts/top.html",
+    "agent": "campaigns/parts/agent.html",
+    "ideas": "campaigns/parts/ideas.html",
+    "log": "campaigns/parts/log.html",
+}
 
 
 def seen(request: SignedIn, pk: int) -> Campaign:

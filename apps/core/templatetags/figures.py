@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from apps.core import figures
 from apps.core.troubleshooting import spans
+from apps.core.untrusted import shown
 
 register = template.Library()
 
@@ -101,8 +102,8 @@ def digest(value: str | None) -> SafeString | str:
 
 @register.filter
 def sentence(text: object) -> SafeString:
-    """A sentence of the program: escaped, with what stands in backticks as code."""
-    return mark_safe(spans(str(text or "")))
+    """A sentence of the program: escaped, with what stands in backticks as code. It may quote what others wrote."""
+    return mark_safe(spans(shown(text or "")))
 
 
 @register.filter

@@ -11,8 +11,9 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.stream.live_answers import EVERY_S, TAIL_CHARACTERS, LiveAnswers
+from apps.stream.live_answers import EVERY_S, TAIL_CHARACTERS, LiveAnswers, storable
 from apps.stream.models import Progress
+from apps.stream.services import recording
 from tests.apps.stream.conftest import Opener, Scene
 
 Frames = list[dict[str, Any]]
@@ -41,8 +42,9 @@ class Page:
         self.have = data["from"] + len(tail)
 
 
-pieces = st.lists(st.tuples(st.sampled_from(["text", "reasoning", "call"]), st.text(min_size=1, max_size=60),
-                            st.floats(0, 0.4), st.booleans()), max_size=25)
+kinds = st.sampled_from(["text", "reasoning", "call"])
+pieces = st.lists(st.tuples(kinds, st.text(st.characters(), min_size=1, max_size=60), st.floats(0, 0.4), st.booleans()),
+                  max_size=25)
 
 
 @given(pieces)
@@ -61,7 +63,8 @@ def test_whoever_misses_frames_has_every_character(said: list[tuple[str, str, fl
     now[0] += EVERY_S
     live.flush()
     page.show(frames[-1]["data"])
-    assert (page.text, page.gaps) == ("".join(text for _, text, _, _ in said), 0)
+    assert (page.text, page.gaps) == ("".join(storable(text) for _, text, _, _ in said), 0)
+    assert page.text.encode("utf-8") is not None and "\x00" not in page.text
 
 
 def test_a_burst_is_one_frame_and_a_long_answer_a_short_one() -> None:
@@ -87,6 +90,18 @@ def test_samples_have_rows_of_their_own() -> None:
     live.told("text", "other", sample=2)
     live.told("text", "nobody began this", sample=5)
     assert {row["kind"] for row in frames} == {"agent.delta", "agent.delta.2"}
+
+
+@pytest.mark.asyncio
+async def test_half_a_character_cuts_nobody_off(scene: Scene, follow: Opener) -> None:
+    def propose() -> None:
+        with recording(scene.campaign.stream) as log:
+            log.append(scene.campaign.stream, "round.proposed", {"round": 1, "change_summary": "half \ud800"})
+
+    await sync_to_async(propose)()
+    reader = await follow(scene.member)
+    (frame,) = await reader.durable(1)
+    assert frame["data"]["change_summary"] == "half ?"
 
 
 @pytest.mark.asyncio
