@@ -39,7 +39,7 @@ class Amounts:
 
 AMOUNTS = {
     Place.NUMBA: Amounts(spiked_rows=32, spikes=2, repeats=20, wide_rows=100, wide_repeats=5, fresh=4, sizes=176,
-                         promotion_sizes=512, elements=300_000, specials=6, special_others=2,
+                         promotion_sizes=512, elements=300_000, specials=6, special_others=4,
                          special_elements=3_000_000),
     Place.INTERPRETER: Amounts(spiked_rows=6, spikes=1, repeats=2, wide_rows=0, wide_repeats=0, fresh=2, sizes=3,
                                promotion_sizes=6, elements=150_000, specials=3, special_others=0,

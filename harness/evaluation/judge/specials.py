@@ -8,8 +8,9 @@ so that any end that is left out shows.
 Sizes are drawn as in ``sizes``, but from the highest third (``TOP``) of the logarithmic range of the dimension that
 leads: n of the first dimension lie in n equal parts of that third, other dimensions lead once each where the place has
 calls for it. Rows of one call are shared out among all kinds; where a call may not hold that many, as many as fit,
-and the others come first next time. Kinds that are about an argument which all rows share (``shared_regimes``) have a
-call of their own. Half precision comes first, every dtype of the operator once at least; attributes take turns, too.
+and the others come first next time. Every other call is as small otherwise as it may be. Kinds that are about an
+argument which all rows share (``shared_regimes``) have calls of their own. Half precision comes first, every dtype of
+the operator once at least; attributes take turns, too.
 
 For n = 6 (Numba) what is wrong from 32,768 of 131,072 columns on is met by every kind at least once, what is wrong from
 4,096 on at least four times; for n = 5 (a device) the same at least once and three times, whatever the dtype.
@@ -76,14 +77,29 @@ def special_calls(spec: OperatorSpec, amounts: Amounts, dtypes: Sequence[str], d
         queue = waiting.setdefault(dtype, [])
         if not queue:
             queue += [kinds[index] for index in torch.randperm(len(kinds), generator=draw).tolist()]
-        dims = _dims(spec, amounts, lead, 1 - depths[lead].pop() / TOP, len(kinds), draw)
+        dims = _dims(spec, amounts, lead, 1 - depths[lead].pop() / TOP, len(kinds), draw,
+                     thin=lead == first and turn % 2 == 1)
         count = min(len(kinds), dims[row_dim(spec) or lead])
         rest = [kind for kind in kinds if kind not in queue]
         chosen = (queue + [rest[index] for index in torch.randperm(len(rest), generator=draw).tolist()])[:count]
         waiting[dtype] = [kind for kind in queue if kind not in chosen]
         calls.append(Call(dims, tuple(chosen), dtype, attributes[turn % len(attributes)]))
-    for turn, kind in enumerate(spec.shared_regimes):
-        dims = _dims(spec, amounts, first, 1 - float(torch.rand((), generator=draw)) / TOP, 1, draw)
+    return calls + _alone(spec, amounts, dtypes, attributes, draw)
+
+
+def _alone(spec: OperatorSpec, amounts: Amounts, dtypes: Sequence[str], attributes: Sequence[Mapping[str, float]],
+           draw: torch.Generator) -> list[Call]:
+    """Calls of the kinds about shared arguments, led by dimensions of these, as many each as other dimensions have, one
+    at least."""
+    row = row_dim(spec)
+    shared = [dim for argument in spec.inputs if row not in argument.dims for dim in argument.dims]
+    leads = [dim for dim, span in spec.domain.items() if dim in shared and span.low < span.high]
+    count = min(len(leads), max(1, amounts.special_others))
+    start = int(torch.randint(max(1, len(leads)), (), generator=draw))
+    calls = []
+    for turn, (kind, step) in enumerate((kind, step) for kind in spec.shared_regimes for step in range(count)):
+        lead = leads[(start + turn) % len(leads)] if count == 1 else leads[step]
+        dims = _dims(spec, amounts, lead, 1 - float(torch.rand((), generator=draw)) / TOP, 1, draw)
         calls.append(Call(dims, (kind,), dtypes[turn % len(dtypes)], attributes[turn % len(attributes)]))
     return calls
 
@@ -137,11 +153,13 @@ def _attributes(spec: OperatorSpec, draw: torch.Generator) -> list[Mapping[str, 
 
 
 def _dims(
-    spec: OperatorSpec, amounts: Amounts, lead: str, depth: float, rows: int, draw: torch.Generator
+    spec: OperatorSpec, amounts: Amounts, lead: str, depth: float, rows: int, draw: torch.Generator, *,
+    thin: bool = False,
 ) -> dict[str, int]:
-    """Sizes with ``lead`` at ``depth`` of its range and, as far as the amounts allow, ``rows`` rows and more."""
+    """Sizes with ``lead`` at ``depth`` of its range and, as far as the amounts allow, ``rows`` rows; others and
+    more rows from what is left then, or the least of each where ``thin``."""
     room = replace(amounts, elements=amounts.special_elements)
-    span, row = spec.domain[lead], row_dim(spec)
+    span, row, first = spec.domain[lead], row_dim(spec), next(iter(spec.domain))
     own = {dim: one.low for dim, one in spec.domain.items()} | {lead: log_size(span.low, span.high, depth)}
     if span.within is not None:
         own[span.within] = max(own[span.within], own[lead])
@@ -151,10 +169,12 @@ def _dims(
         own[lead] = min(own[lead], largest_within(spec, room, own, lead, own[lead]))
     if row is not None and row != lead:
         own[row] = largest_within(spec, room, own, row, rows)
-    others = [dim for dim in own if dim not in (lead, span.within)]
+    others = [dim for dim in own if dim not in (lead, span.within) and not (thin and spec.domain[dim].within is None)]
     for dim in [others[index] for index in torch.randperm(len(others), generator=draw).tolist()]:
         within = spec.domain[dim].within
         high = spec.domain[dim].high if within is None else min(spec.domain[dim].high, own[within])
         depth = float(torch.rand((), generator=draw))
+        if dim == first:  # special values say little in rows of two or three
+            depth = (1 + depth) / 2
         own[dim] = log_size(own[dim], max(own[dim], largest_within(spec, room, own, dim, high)), depth)
     return sizes_of(spec.domain, own)
