@@ -138,13 +138,14 @@ def _results(futures: Sequence[Future[Proposal]], paid: Paid) -> list[Proposal]:
 
 
 def left_over(stored: Sequence[Turn], attempt: int) -> Paid:
-    """What earlier askings of this round cost that came to no end (stopped, endpoint down) and were begun anew with
-    another question: nothing of it was counted then."""
+    """What the askings of this round just before cost that came to no end (stopped, endpoint down) and were begun anew
+    with another question: nothing of it was counted then, and the next one that comes to an end counts it."""
     paid = Paid()
-    for other in sorted({turn.attempt for turn in stored if turn.attempt < attempt}):
+    for other in sorted({turn.attempt for turn in stored if turn.attempt < attempt}, reverse=True):
         turns = [turn for turn in stored if turn.attempt == other]
         last = {turn.sample: turn for turn in turns}
-        if all(turn.status != "complete" and turn.blame != "model" for turn in last.values()):
-            for turn in turns:
-                paid.add(paid_for(turn))
+        if any(turn.status == "complete" or turn.blame == "model" for turn in last.values()):
+            break
+        for turn in turns:
+            paid.add(paid_for(turn))
     return paid

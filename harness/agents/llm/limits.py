@@ -46,15 +46,24 @@ def within_budget(context: AgentContext, limits: Limits = Limits(), samples: int
     def share(most: float | None, used: float) -> float | None:
         return None if most is None else max(0.0, most - used) / samples
 
-    tokens, money = share(allowed.tokens, spent.tokens), share(allowed.money, spent.money)
-    turns, seconds = share(allowed.turns, spent.turns), share(allowed.seconds, spent.seconds)
+    tokens, turns = share(allowed.tokens, spent.tokens), share(allowed.turns, spent.turns)
+    seconds = None if allowed.seconds is None else max(0.0, allowed.seconds - spent.seconds)
     return replace(
         limits,
-        turns=limits.turns if turns is None else min(limits.turns, int(turns)),
-        tokens=int(tokens) if tokens is not None else limits.tokens,
-        money=money if money is not None else limits.money,
-        seconds=limits.seconds if seconds is None else min(limits.seconds or seconds, seconds * samples),
+        turns=int(_least(limits.turns, turns) or 0),
+        tokens=_whole(_least(limits.tokens, tokens)),
+        money=_least(limits.money, share(allowed.money, spent.money)),
+        seconds=_least(limits.seconds, seconds),
     )
+
+
+def _least(one: float | None, other: float | None) -> float | None:
+    known = [value for value in (one, other) if value is not None]
+    return min(known) if known else None
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
 
 
 def check(limits: Limits, paid: Paid, seconds: float) -> None:
