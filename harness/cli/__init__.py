@@ -17,8 +17,10 @@ COMMANDS = {
     "parity": "call a Triton kernel natively on this GPU and hold it against its plan",
     "tier": "say how far a change goes and why",
     "optimize": "run a whole campaign here",
+    "replay": "play a stored campaign of a language model again, without a network",
     "autotune": "search a Triton kernel's declared values in bulk on this GPU",
     "report": "run operators x agents x libraries on the device at hand and write a report",
+    "mcp": "let an agent outside drive a campaign of a site, over standard input and output",
     "selftest": "run the corpus of cheats, wrong kernels and honest look-alikes",
 }
 EXIT_OK, EXIT_REFUSED, EXIT_USAGE = 0, 1, 2
