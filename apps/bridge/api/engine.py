@@ -147,7 +147,7 @@ def log_columns() -> tuple[str, ...]:
     return LOG_COLUMNS
 
 
-def engine_result(kind: str, **data: Any) -> dict[str, Any]:
+def engine_result(kind: str, /, **data: Any) -> dict[str, Any]:
     """A result document, checked: ``engine_result("Paused", reason="...", person="...")``.
 
     Raises:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from django.conf import settings
+
+from apps.bridge.runner.keys import keys_there
 from apps.bridge.runner.mirror import mirror_repair
 from apps.campaigns.canary.services import canary_sweep
 from apps.campaigns.jobs.workers import worker_beat
@@ -16,8 +20,9 @@ log = logging.getLogger(__name__)
 
 
 def beat() -> None:
-    """Report the engine alive."""
-    worker_beat(name="engine", kind="engine")
+    """Report the engine alive, and which endpoints' keys it has."""
+    keys = keys_there(os.environ, settings.ENDPOINTS_PATH)
+    worker_beat(name="engine", kind="engine", environment={"keys": keys})
 
 
 def sweep() -> None:

@@ -28,6 +28,16 @@ def without_keys(environment: Mapping[str, str], names: frozenset[str]) -> dict[
     return {name: value for name, value in environment.items() if name not in names}
 
 
+def keys_there(environment: Mapping[str, str], path: Path) -> dict[str, bool]:
+    """By endpoint with a key: whether its variable is set. Pages show this, never the key."""
+    try:
+        found = load_endpoints(path)
+    except HarnessError:
+        return {}
+    return {name: bool(environment.get(one.key_variable, "").strip())
+            for name, one in found.items() if one.key_variable}
+
+
 def secrets_of(environment: Mapping[str, str], names: frozenset[str]) -> tuple[str, ...]:
     """The keys themselves, to keep them out of what is stored."""
     return tuple(value.strip() for name in sorted(names) if (value := environment.get(name, "").strip()))

@@ -14,6 +14,7 @@ from apps.campaigns.jobs.selectors import queue, selftests, workers
 from apps.campaigns.models import Job, SelfTestOrder
 from apps.core.screens.canary import canary_rows
 from apps.core.screens.doctor import doctor_rows
+from apps.core.screens.endpoints import endpoints_context
 from apps.core.screens.health import blocked_of
 from apps.core.screens.isolation import mode_rows
 from apps.kernels.models import Slot
@@ -48,6 +49,7 @@ def system_context(request: HttpRequest, team: Team | None) -> dict[str, Any]:
             }
             for status in workers()
         ],
+        **endpoints_context(user),
         "modes": mode_rows(),
         "canaries": canary_rows(),
         "canary_every": settings.CANARY_EVERY,

@@ -28,7 +28,11 @@ def system(request: SignedIn) -> HttpResponse:
         request,
         "core/system.html",
         system_context(request, current_team(request)),
-        {"workers": "core/parts/workers.html", "canary": "core/parts/canary.html"},
+        {
+            "workers": "core/parts/workers.html",
+            "endpoints": "core/parts/endpoints.html",
+            "canary": "core/parts/canary.html",
+        },
     )
 
 
