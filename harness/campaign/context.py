@@ -79,7 +79,9 @@ def answered(asked: AskAgent, proposal: Proposal, *, queried_log: bool) -> Propo
 
 def _paid(trace: Mapping[str, object]) -> tuple[int, float, int]:
     """What the agent says its conversation cost. The web runner goes by the stored turns instead."""
-    tokens, money, turns = (trace.get(name) for name in ("tokens", "money", "turns"))
-    return (max(0, tokens) if isinstance(tokens, int) else 0,
-            max(0.0, float(money)) if isinstance(money, int | float) and math.isfinite(money) else 0.0,
-            max(0, turns) if isinstance(turns, int) else 0)
+    return int(_number(trace.get("tokens"))), _number(trace.get("money")), int(_number(trace.get("turns")))
+
+
+def _number(value: object) -> float:
+    plain_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return max(0.0, float(value)) if plain_number else 0.0  # type: ignore[arg-type]
