@@ -10,7 +10,7 @@ from urllib.parse import quote
 HIDDEN = "[redacted]"
 SHORTEST = 8
 """Shorter values (``none``, ``EMPTY``) are placeholders that servers without keys want, and also ordinary words."""
-HEADER = re.compile(r"""(?ix) \b ((?:proxy-)?authorization|x-api-key|api-key) (["']?\s*[:=,]\s*b?["']?)
+HEADER = re.compile(r"""(?ix) \b ((?:proxy-)?authorization|x-api-key|api-key) (["']?\s*[:=,]\s*(?:b(?=["']))?["']?)
                         (?: (?:bearer|basic|token) \s+ )? [^\s"',;)}\]]+""")
 BEARER = re.compile(r"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{8,}")
 SHAPED = re.compile(r"\bsk-[A-Za-z0-9_-]{16,}")
