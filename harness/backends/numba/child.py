@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from harness.backends.candidate_module import candidate_line, entry, fault, general_fault, import_candidate, message_of
+from harness.backends.numba import fresh_memory, interleaving
 
 _ELSEWHERE = re.compile(r"^(tuple|list|string|range) ")
 NUMBA_TEXT = 20_000
@@ -51,17 +52,24 @@ class Candidate:
         self._run: Any = None
         self._slots: list[tuple[Any, ...]] = []
         self._keywords: dict[str, Any] = {}
+        self._calls = 0
 
     def answer(self, document: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Do what the judge asks: ``load``, ``compile``, ``call``, ``lend_ring`` or ``batch``."""
         return getattr(self, f"_{document['op']}")(document, fds)
 
     def _load(self, document: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Import the candidate. ``threads``: as many, and made to meet; ``filled``: fresh memory is never zero."""
         import numba
 
+        options = document.get("options") or {}
         if document.get("bounds_checks"):
             os.environ["NUMBA_BOUNDSCHECK"] = "1"
             numba.core.config.reload_config()
+        if options.get("filled"):
+            fresh_memory.install()
+        if options.get("threads"):
+            interleaving.install(options["threads"])
         self._run = entry(import_candidate(document["source"]))
         return {"ok": True}
 
@@ -79,6 +87,9 @@ class Candidate:
 
         self._channel.release()  # only now: the last call's memory stays in place for a thread that writes late
         arrays = self._arrays(document["arrays"], fds)
+        self._calls += 1
+        fresh_memory.turn(self._calls)
+        interleaving.turn()
         tracemalloc.start()  # NumPy reports its allocations here: the scratch that run() makes
         try:
             began = time.perf_counter()

@@ -40,10 +40,11 @@ def _repeated(run: Run, session: Session, name: str, dims: dict[str, int], times
     first = Kept()
     yield Trial(problem, first)
     if run.spec.deterministic and times > 1:
-        yield Trial(problem, partial(_again, run, name, first), judged=False, calls=times - 1)
+        yield Trial(problem, partial(same_bits, run, name, first), judged=False, calls=times - 1)
 
 
-def _again(run: Run, case: str, first: Kept, collected: Collected) -> None:
+def same_bits(run: Run, case: str, first: Kept, collected: Collected) -> None:
+    """Raises ``Refused`` unless a call left the same bits as the ``first``."""
     for argument in run.spec.outputs:
         values, before = collected.values[argument.name], first.values[argument.name]
         moved = (_bits(values) != _bits(before)).any(-1).view(values.shape)

@@ -171,12 +171,14 @@ def _announced(run: Run) -> list[Announced]:
             for case in run.spec.cases]
 
 
-def open_worker(run: Run, *, bounds_checks: bool = False) -> Worker:
-    """A fresh process of the backend's mode with the candidate imported. Raises ``CandidateFault``."""
+def open_worker(run: Run, *, bounds_checks: bool = False, threads: int | None = None) -> Worker:
+    """A fresh process of the backend's mode with the candidate imported. numba's kernels run on ``threads`` that are
+    made to meet, or on as many as the clock has; their fresh memory is never zero by luck. Raises ``CandidateFault``.
+    """
     opener = run.open_workers(MODES[run.place])
+    options = {"filled": True, "threads": threads} if run.place is Place.NUMBA else {"target": run.target}
     worker = opener.open(
-        bounds_checks=bounds_checks, deadline_s=max(1.0, min(CALL_S, run.remaining_s)), options={"target": run.target}
-    )
+        bounds_checks=bounds_checks, deadline_s=max(1.0, min(CALL_S, run.remaining_s)), options=options)
     try:
         worker.load(run.source)
     except BaseException:
