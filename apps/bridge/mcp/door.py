@@ -7,6 +7,7 @@ for by name (``Host``, against DNS rebinding), by origin, and with a token that 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import logging
 from collections.abc import Awaitable, Callable
@@ -75,9 +76,9 @@ class McpDoor:
                 read_message(body)
             except BadMessage as bad:
                 raise Turned(400, bad.text, bad.code) from bad
-            from apps.bridge.mcp.server import serve  # the SDK takes 50 MB: loaded for the first caller only
-
-            await serve(caller, scope, body, receive, marked(send))
+            # The SDK takes 45 MB and a second: loaded for the first caller only, and not while sockets wait for it.
+            server = await asyncio.to_thread(importlib.import_module, "apps.bridge.mcp.server")
+            await server.serve(caller, scope, body, receive, marked(send))
 
     async def _caller(self, headers: dict[bytes, str], scope: dict[str, Any]) -> Caller:
         """Who holds the token. Nothing of the token is ever logged or said back."""
