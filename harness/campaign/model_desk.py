@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.agents.llm.endpoints import ModelFacts, load_endpoints
 from harness.agents.llm.ports import Delta, Desk, Transport
-from harness.campaign.model_turns import FileTurns, HeldTurns
+from harness.campaign.model_turns import FileTurns, HeldTurns, keep_facts
 from harness.domain.errors import UsageError
 from harness.domain.goal import AgentChoice
 
@@ -51,4 +51,6 @@ def desk_for(choice: AgentChoice, endpoints: Path, out: Path | None,
 
         return transports(known)(name)
 
+    if out is not None:
+        keep_facts(out, endpoint.facts(choice.model))
     return Desk(transport, FileTurns(out) if out is not None else HeldTurns(), told, facts=facts)

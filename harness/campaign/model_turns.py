@@ -8,11 +8,12 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from harness.agents.llm.endpoints import ModelFacts
 from harness.agents.llm.replay import recorded_turns
-from harness.domain.codec import to_document
+from harness.domain.codec import from_document, to_document
 from harness.domain.turn import Turn
 
-FILE = "turns.jsonl"
+FILE, MODEL = "turns.jsonl", "model.json"
 
 
 class HeldTurns:
@@ -50,6 +51,18 @@ class FileTurns(HeldTurns):
             lines.write(json.dumps(to_document(turn)) + "\n")
             lines.flush()
             os.fsync(lines.fileno())
+
+
+def keep_facts(folder: Path, facts: ModelFacts | None) -> None:
+    """Write what the settings said of the model: how much it was told and could answer follows from it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MODEL).write_text(json.dumps(to_document(facts) if facts is not None else None) + "\n", "utf-8")
+
+
+def kept_facts(folder: Path) -> ModelFacts | None:
+    """What was written there, ``None`` where the settings said nothing."""
+    document = json.loads((folder / MODEL).read_text("utf-8"))
+    return None if document is None else from_document(document, ModelFacts)
 
 
 def _name(turn: Turn) -> tuple[int, int, int, int, str]:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.agents.llm.agent import LanguageModel
+from harness.agents.llm.endpoints import ModelFacts
 from harness.agents.llm.ports import Desk, Question, TransportError
 from harness.agents.llm.replay import recorded_turns
 from harness.campaign.context import ask, context_of
 from harness.campaign.folder import HARDWARE
-from harness.campaign.model_turns import FILE, HeldTurns
+from harness.campaign.model_turns import FILE, HeldTurns, kept_facts
 from harness.campaign.start import start_state
 from harness.domain.errors import UsageError
 from harness.domain.goal import goal_from_document
@@ -26,7 +27,7 @@ from harness.engine.step import apply, next_action
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """One asking: what came of it, the turns it took, and why it is not what was recorded (empty where it is)."""
+    """One asking: what came of it, the turns of its round, and why it is not what was recorded (empty where it is)."""
 
     round: int
     purpose: str
@@ -57,9 +58,9 @@ def replay(folder: Path) -> Iterator[Replayed]:
     Raises:
         UsageError: the folder holds no campaign of a language model.
     """
-    state, results, hardware = _recorded(folder)
+    state, results, hardware, facts = _recorded(folder)
     turns = ReadTurns(recorded_turns(folder / FILE))
-    agent = LanguageModel(Desk(lambda name: NobodyThere(), turns))
+    agent = LanguageModel(Desk(lambda name: NobodyThere(), turns, facts=lambda endpoint, model: facts))
     for line in results:
         result = result_from_document(json.loads(line))
         action = next_action(state)
@@ -70,9 +71,10 @@ def replay(folder: Path) -> Iterator[Replayed]:
         state = apply(state, result)
 
 
-def _recorded(folder: Path) -> tuple[CampaignState, list[str], dict[str, object]]:
-    """The campaign before its first result, its results as lines, and the hardware as it was told."""
+def _recorded(folder: Path) -> tuple[CampaignState, list[str], dict[str, object], ModelFacts | None]:
+    """The campaign before its first result, its results as lines, and hardware and model as they were then."""
     try:
+        facts = kept_facts(folder)
         goal = goal_from_document(json.loads((folder / "goal.json").read_text("utf-8")))
         hardware = json.loads((folder / HARDWARE).read_text("utf-8"))
         results = (folder / "results.jsonl").read_text("utf-8").splitlines()
@@ -82,7 +84,7 @@ def _recorded(folder: Path) -> tuple[CampaignState, list[str], dict[str, object]
     except (OSError, ValueError, StopIteration) as error:
         raise UsageError(f"{folder} holds no campaign of a language model: {error}. Give the folder that "
                          "`optimize --agent openai --out` wrote.") from error
-    return start_state(goal, attended=False, baseline=baseline), results, hardware
+    return start_state(goal, attended=False, baseline=baseline), results, hardware, facts
 
 
 def _came(result: Proposed | AgentFailed) -> str:

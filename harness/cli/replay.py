@@ -31,8 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
         for one in askings:
             _line(one)
         if arguments.round is not None:
-            shown = {turn for one in askings if one.round == arguments.round for turn in one.turns}
-            for turn in sorted(shown, key=lambda turn: (turn.attempt, turn.sample, turn.number)):
+            for turn in next((one.turns for one in askings if one.round == arguments.round), ()):
                 _conversation(turn)
     return 1 if any(one.differs for one in askings) else 0
 
