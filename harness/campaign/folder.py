@@ -1,8 +1,8 @@
 """The folder of a command-line campaign: everything that happened, readable without this program.
 
-``goal.json``, ``results.jsonl`` (enough to replay the engine), ``log.jsonl``, ``kernels/``, ``verdicts/`` with raw
-samples beside them, ``hardware.json``, ``requests/`` (dry runs only), ``turns.jsonl`` and ``model.json`` (language models)
-and ``report.html``.
+``goal.json``, ``hardware.json``, ``results.jsonl`` (enough to replay the engine), ``log.jsonl``, ``kernels/``,
+``verdicts/`` with raw samples beside them, ``requests/`` (dry runs only), ``turns.jsonl`` and ``model.json`` (language
+models) and ``report.html``.
 """
 
 from __future__ import annotations

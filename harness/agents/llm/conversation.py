@@ -24,6 +24,8 @@ from harness.domain.turn import Answer, ToolCall
 MOST_CALLS = 8
 """Calls of one answer that are run."""
 LEAST_ANSWER = 1024
+CUT_SHORT = 0.3
+"""An endpoint that counts less than this share of a question's tokens did not read all of it."""
 EFFORTS = ("minimal", "low", "medium", "high", "xhigh")
 
 
@@ -71,7 +73,10 @@ class Conversation:
     _added: list[Message] = field(default_factory=list)
     _room: int = 0
     _wasted: int = 0
+    _refused: int = 0
     _taught: bool = False
+    _noted: bool = False
+    _sent: int = 0
 
     def run(self) -> Proposal:
         """Ask until the model proposes.
@@ -94,6 +99,7 @@ class Conversation:
                 continue
             self._added = []
             reading = read(answer)
+            self._heed(answer)
             if reading.cut:
                 parameters.after_cut(facts)
             end = self._take(answer, reading)
@@ -134,6 +140,7 @@ class Conversation:
         while self._too_long() and self._room + 1 < len(ROOMS):
             self._shrink()
         messages = shortened(self._messages, ROOMS[self._room].results)
+        self._sent = size_of(messages)
         return Question(self.model, messages, functions(), parameters.sent)
 
     def _after_failure(self, error: TransportError) -> None:
@@ -146,6 +153,14 @@ class Conversation:
             raise AgentError(f"The question is longer than the context of {self.model} even at its shortest: "
                              f"{error.text} Choose a model with a longer context.", blame="provider") from error
         raise AgentError(error.text, blame="provider") from error
+
+    def _heed(self, answer: Answer) -> None:
+        """Some servers cut a question that is too long for them and say nothing: their count of its tokens tells."""
+        counted, sent = answer.usage.input + answer.usage.cached, self._sent
+        if not answer.usage.estimated and 0 < counted < CUT_SHORT * sent and not self._noted:
+            self._noted = True
+            self.repairs.append(f"the endpoint counted {counted:,} tokens in a question of about {sent:,}: it may cut "
+                                "questions short; give its model a longer context")
 
     def _take(self, answer: Answer, reading: Reading) -> Proposal | None:
         """Run what can be run and tell the model the rest; a proposal where a call made one."""
@@ -194,6 +209,10 @@ class Conversation:
         if cut and tool is not None and tool.ending:
             return CUT_CALL, None
         made = call(self.bench, one.name, one.arguments)
+        self._refused += made.is_error and tool is not None and tool.ending
+        if self._refused >= self.limits.refused:
+            raise AgentError(f"{self._refused} proposals of this asking were refused before they were sent on. The last"
+                             f" reason: {made.text}")
         return (f"{NOT_RUN} {made.text}" if made.is_error else made.text), made.ends
 
     def _say(self, message: Message) -> None:

@@ -13,14 +13,15 @@ NEARLY_OVER = 3
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``None`` is no limit of that kind. ``wasted``: useless answers in a row; ``answer_tokens``: of one answer,
-    doubled once where an answer was cut off."""
+    """``None`` is no limit of that kind. ``wasted``: useless answers in a row; ``refused``: candidates
+    and hypotheses that were sent back; ``answer_tokens``: of one answer, doubled once where an answer was cut off."""
 
     turns: int = 24
     tokens: int | None = None
     money: float | None = None
     seconds: float | None = 3600.0
     wasted: int = 3
+    refused: int = 6
     answer_tokens: int = 16_384
 
 

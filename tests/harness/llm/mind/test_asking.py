@@ -137,6 +137,23 @@ def test_the_model_is_told_when_its_turns_run_out() -> None:
     assert told[1:] == [f"{n} turns left in this asking: call submit_candidate or give_up." for n in (3, 2)]
 
 
+def test_a_stubborn_model_is_stopped() -> None:
+    script = Script(calls(LOG), *[calls(submits(block(32)))] * 9)
+    with pytest.raises(AgentError, match="6 proposals of this asking were refused.*tried in round 1"):
+        propose(script, Shelf())
+    assert len(script.questions) == 7
+
+
+@pytest.mark.parametrize(("usage", "noted"), [
+    (Usage(200, 10), True), (Usage(2500, 10), False), (Usage(100, 10, cached=2400), False),
+    (Usage(9, 9, estimated=True), False),
+])
+def test_an_endpoint_that_cuts_questions_short_is_named(usage: Usage, noted: bool) -> None:
+    answer = replace(GIVE_UP, usage=usage)
+    repairs = propose(Script(answer), Shelf()).trace["samples"][0]["repairs"]
+    assert bool(repairs) is noted and (not noted or "200 tokens" in repairs[0])
+
+
 def test_no_endpoint_or_model_is_nobody_s_round() -> None:
     with pytest.raises(UsageError, match="no endpoint or no model"):
         propose(Script(), Shelf(), context(STATE, agent=replace(CHOICE, model=None)))
