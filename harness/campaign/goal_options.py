@@ -33,6 +33,11 @@ class Options:
     grant: str | None = None
     rounds: int | None = None
     seconds: float | None = None
+    endpoint: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    best_of: int | None = None
+    tokens: int | None = None
 
 
 def goal_of(path: Path | None, options: Options) -> tuple[Goal, tuple[str, ...]]:
@@ -67,7 +72,9 @@ def _read(path: Path) -> Goal:
 def _overridden(document: dict[str, Any], options: Options) -> tuple[dict[str, Any], tuple[str, ...]]:
     paths = {"operator": ("operator",), "backend": ("backend",), "hardware": ("hardware",), "workload": ("workload",),
              "agent": ("agent", "kind"), "strategy": ("agent", "strategy"), "grant": ("grant",),
-             "rounds": ("budget", "rounds"), "seconds": ("budget", "seconds")}
+             "rounds": ("budget", "rounds"), "seconds": ("budget", "seconds"), "endpoint": ("agent", "endpoint"),
+             "model": ("agent", "model"), "effort": ("agent", "effort"), "best_of": ("agent", "best_of"),
+             "tokens": ("budget", "tokens")}
     sentences = []
     for name, path in paths.items():
         value = getattr(options, name)
@@ -79,7 +86,7 @@ def _overridden(document: dict[str, Any], options: Options) -> tuple[dict[str, A
             target = target.setdefault(part, to_document(_DEFAULTS[part]))
         before = target.get(path[-1])
         if before is not None and before != value:
-            sentences.append(f"--{name} {value} overrides {'.'.join(path)} = {before}")
+            sentences.append(f"--{name.replace('_', '-')} {value} overrides {'.'.join(path)} = {before}")
         target[path[-1]] = value
     return document, tuple(sentences)
 

@@ -15,6 +15,7 @@ from harness.backends.present import ensure_present
 from harness.campaign.folder import CampaignFolder
 from harness.campaign.goal_options import Options, goal_of
 from harness.campaign.local import Evaluator, Step, measure_final, run_campaign
+from harness.campaign.model_desk import desk_for, endpoints_path
 from harness.campaign.predicted import predicted_lines, stated_predictions
 from harness.campaign.report import headline, report
 from harness.campaign.start import start_state
@@ -44,17 +45,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grant", choices=["light", "medium", "heavy"])
     parser.add_argument("--rounds", type=int, metavar="N")
     parser.add_argument("--seconds", type=float, metavar="S", help="stop beginning rounds after this many seconds")
+    parser.add_argument("--endpoint", help="for --agent openai: an endpoint of the file of endpoints")
+    parser.add_argument("--model", help="for --agent openai: one of the endpoint's models")
+    parser.add_argument("--effort", help="for --agent openai: how much the model may think, where it has efforts")
+    parser.add_argument("--best-of", type=int, metavar="N", help="for --agent openai: candidates per asking, 1 to 8")
+    parser.add_argument("--tokens", type=int, metavar="N", help="for --agent openai: ask no more after this many")
+    parser.add_argument("--endpoints", type=Path, metavar="FILE",
+                        help="the file of endpoints (default: KERNELOPT_ENDPOINTS, else var/endpoints.toml)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where log, kernels, verdicts and the report go")
     parser.add_argument("--json", action="store_true", help="print one document about the whole campaign")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the campaign; exit 0 ended in order, 1 failed, 2 usage or an evaluator that could not judge."""
-    names = ("operator", "backend", "hardware", "workload", "agent", "strategy", "grant", "rounds", "seconds")
+    names = ("operator", "backend", "hardware", "workload", "agent", "strategy", "grant", "rounds", "seconds",
+             "endpoint", "model", "effort", "best_of", "tokens")
     goal, overrides = goal_of(arguments.goal, Options(**{name: getattr(arguments, name) for name in names}))
     state = start_state(goal, attended=False)
     ensure_present(goal.backend)
-    agent = make_agent(goal.agent, planner_for(goal))
+    desk = desk_for(goal.agent, endpoints_path(arguments.endpoints), arguments.out) \
+        if goal.agent.kind == "openai" else None
+    agent = make_agent(goal.agent, planner_for(goal), desk)
     for sentence in overrides:
         sys.stderr.write(sentence + "\n")
     return optimize(state, agent, real_evaluator, out=arguments.out, as_json=arguments.json, overrides=overrides)
@@ -73,7 +84,10 @@ def optimize(state: CampaignState, agent: Agent, evaluator_of: Any, *, out: Path
             folder.record(step)
         bar.step(step)
 
-    state = run_campaign(state, agent, evaluate, observe=observe, hardware=_hardware_facts(state))
+    hardware = _hardware_facts(state)
+    if folder is not None:
+        folder.write_hardware(hardware)
+    state = run_campaign(state, agent, evaluate, observe=observe, hardware=hardware)
     final = measure_final(state, evaluate) if state.status is Status.FINISHED else None
     bar.close()
     verdict = final[1] if final is not None else None
