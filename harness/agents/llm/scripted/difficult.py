@@ -10,6 +10,7 @@ from dataclasses import replace
 from harness.agents.llm.scripted.conversation import Conversation, Said, called
 from harness.agents.llm.scripted.good import good, plan_of, reads, state, submit
 from harness.agents.playbook import edit
+from harness.agents.protocol import AgentContext
 
 BOAST = 2.0
 """The stubborn one claims to be three times as fast."""
@@ -32,15 +33,15 @@ def stubborn(conversation: Conversation) -> Said:
         return Said("There is nothing better than what I proposed. Measure it again.")
     if not plan.stated:
         return state(conversation, plan)
-    source = slowed(conversation.source("baseline") or "")
+    source = slowed(conversation.source("baseline") or "", plan.context)
     return submit(plan.identity, source, "The one block size that is right for this machine.", BOAST)
 
 
-def slowed(source: str) -> str:
-    """The kernel with its first number in PARAMS at the smallest value that such numbers take."""
-    params = edit.params(source)
-    name = next((key for key, value in params.items() if isinstance(value, int) and not isinstance(value, bool)), None)
-    return source if name is None else edit.set_params(source, {name: 256 if params[name] > 256 else 512})
+def slowed(source: str, context: AgentContext) -> str:
+    """The kernel with each number in PARAMS at the least that the operator declares for it."""
+    declared = {key: context.spec.tunable(key, context.goal.backend) for key in edit.params(source)}
+    return edit.set_params(source, {key: tunable.low for key, tunable in declared.items()
+                                    if tunable is not None and not tunable.choices})
 
 
 def hallucinating(conversation: Conversation) -> Said:

@@ -56,7 +56,9 @@ def plan_of(conversation: Conversation) -> Plan | None:
     context = context_of(conversation, source) if source else None
     if context is None:
         return None
-    moves = untried(conversation, context)
+    refused = {step.arguments.get("source") for step in conversation.steps
+               if step.name == "submit_candidate" and step.refused}
+    moves = [item for item in untried(conversation, context) if item.source not in refused]
     diagnosis = context.purpose == "diagnosis"
     if diagnosis:
         moves = diverse(moves)
@@ -64,16 +66,16 @@ def plan_of(conversation: Conversation) -> Plan | None:
             return None
     elif context.purpose == "restructure":
         moves = sorted(moves, key=lambda item: str(item.move.direction) not in RADICAL)
-    # Engineers who answer at the same time each take another move; one that was refused goes to the end.
-    place = 0 if diagnosis else conversation.number(r"you are number (\d+)", 1) - 1
-    moves = moves[place + conversation.count("submit_candidate", refused=True):]
+    # Engineers who answer at the same time each take another move.
+    moves = moves if diagnosis else moves[conversation.number(r"you are number (\d+)", 1) - 1:]
     if not moves:
         return None
     identity = name_of(conversation, moves[0])
-    stated = conversation.last("state_hypotheses")
-    here = {item["id"] for item in stated.arguments.get("hypotheses", ())} if stated else set()
-    known = set() if context.purpose == "restructure" else open_ids(conversation)
-    return Plan(context, tuple(moves), identity, identity in here | known)
+    step = conversation.last("state_hypotheses")
+    here = [item["id"] for item in step.arguments.get("hypotheses", ())] if step else []
+    known = open_ids(conversation) if context.purpose == "candidate" else set()
+    # The diagnosis begins with the best: once that is refused, the list is stated anew without it.
+    return Plan(context, tuple(moves), identity, here[:1] == [identity] if diagnosis else identity in {*here, *known})
 
 
 def name_of(conversation: Conversation, ready: Ready) -> str:
