@@ -24,11 +24,13 @@ def make_person(name: str = "emma", *roles: str) -> User:
     return user
 
 
-def begin_campaign(person: User, rounds: int = 3, name: str = "", agent: str = "playbook", **stop: Any) -> Campaign:
-    """A running numba rms_norm campaign."""
+def begin_campaign(person: User, rounds: int = 3, name: str = "", agent: str = "playbook",
+                   choice: dict[str, Any] | None = None, budget: dict[str, Any] | None = None, **stop: Any) -> Campaign:
+    """A running numba rms_norm campaign. ``choice`` and ``budget`` change single values of the goal's."""
     goal = api.goal_default("rms_norm", "numba", api.hardware_here(), "llm")
     goal["budget"]["rounds"] = rounds
-    goal["agent"]["kind"] = agent
+    goal["budget"] |= budget or {}
+    goal["agent"] |= {"kind": agent, **(choice or {})}
     goal["stop"] |= stop
     campaign = campaign_create(team=Team.objects.get(slug="core"), person=person, goal=goal, name=name)
     return campaign_start(campaign=campaign, person=person)
