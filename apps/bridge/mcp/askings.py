@@ -10,9 +10,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.bridge.mcp.models import Asking
-from apps.campaigns.models import Campaign
+from apps.campaigns.models import Campaign, EngineResult
 
 JOURNAL_LIMIT = 200
+ANSWERED = ("Proposed", "AgentFailed")
+"""Results that end an asking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +29,19 @@ class Noted:
 
 
 def asking_of(campaign: Campaign, round_number: int, attempt: int) -> Asking:
-    """The record of this asking, an unsaved empty one where nothing was noted yet."""
-    row = Asking.objects.filter(campaign=campaign, round=round_number, attempt=attempt).first()
-    return row or Asking(campaign=campaign, round=round_number, attempt=attempt)
+    """The record of the present asking, an unsaved empty one where nothing was noted yet."""
+    before = EngineResult.objects.filter(campaign=campaign, kind__in=ANSWERED).count()
+    row = Asking.objects.filter(campaign=campaign, answers_before=before).first()
+    return row or Asking(campaign=campaign, answers_before=before, round=round_number, attempt=attempt)
 
 
-def asking_note(*, campaign: Campaign, round_number: int, attempt: int, noted: Noted) -> Asking:
+def asking_note(*, asking: Asking, noted: Noted) -> Asking:
     """Add one call to the record; on return it survives a kill."""
     now = timezone.now()
     with transaction.atomic():
-        Asking.objects.get_or_create(campaign=campaign, round=round_number, attempt=attempt)
-        row = Asking.objects.select_for_update().get(campaign=campaign, round=round_number, attempt=attempt)
+        Asking.objects.get_or_create(campaign=asking.campaign, answers_before=asking.answers_before,
+                                     defaults={"round": asking.round, "attempt": asking.attempt})
+        row = Asking.objects.select_for_update().get(campaign=asking.campaign, answers_before=asking.answers_before)
         if noted.read_log:
             row.log_queries += 1
             row.log_queried_at = row.log_queried_at or now

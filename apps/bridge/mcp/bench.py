@@ -74,12 +74,12 @@ def brief(campaign: Campaign) -> Reply:
 def _asked(caller: Caller, standing: Standing, asked: AskAgent, name: str, arguments: Mapping[str, Any]) -> Reply:
     """A call while the agent is asked: it is written down, and an answer is handed in."""
     assert caller.token is not None
-    campaign, attempt, bench = standing.campaign, len(asked.bounced) + 1, _bench(standing)
-    before = askings.asking_of(campaign, asked.round, attempt)
+    campaign, bench = standing.campaign, _bench(standing)
+    before = askings.asking_of(campaign, asked.round, len(asked.bounced) + 1)
     bench.stated = tuple(from_document(document, Hypothesis) for document in before.stated)
     bench.log_read = before.log_queries > 0
     result = agents.call(bench, name, json.dumps(arguments))
-    row = askings.asking_note(campaign=campaign, round_number=asked.round, attempt=attempt, noted=askings.Noted(
+    row = askings.asking_note(asking=before, noted=askings.Noted(
         name, caller.token.pk, result.is_error, to_document(list(bench.stated)),
         bench.context.log.queries > 0 and not result.is_error))
     if result.ends is None:

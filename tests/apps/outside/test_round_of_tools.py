@@ -6,10 +6,13 @@ import pytest
 from django.utils import timezone
 
 from apps.bridge.mcp.models import Asking
-from apps.campaigns.models import EngineResult, Influence
+from apps.campaigns.models import Campaign, EngineResult, Influence
+from apps.campaigns.services import campaign_resume, hypotheses_edit
 from apps.teams.models import RoleGrant
 from apps.teams.services import token_revoke
-from tests.apps.outside.conftest import Scene, ideas, join, kernel
+from harness.domain.proposal import Candidate, Proposal
+from tests.apps.outside.conftest import Scene, ideas, join, kernel, measured_baseline
+from tests.crash.campaigns import begin_campaign
 
 pytestmark = pytest.mark.django_db
 ANSWERS = ("state_hypotheses", "submit_candidate", "give_up")
@@ -71,7 +74,7 @@ def test_the_evidence_outlives_the_process_and_belongs_to_one_asking(scene: Scen
     row = Asking.objects.get()
     assert (row.round, row.attempt, row.log_queries) == (1, 1, 1) and row.log_queried_at is not None
     assert [idea["id"] for idea in row.stated] == ["h1", "h2", "h3"]
-    Asking.objects.update(attempt=5)  # as if it had been noted for another asking: nothing of it counts here
+    Asking.objects.update(answers_before=5)  # as if it had been noted for another asking: nothing of it counts here
     refused = scene.call("submit_candidate", **kernel())
     assert refused.is_error and "query_log" in refused.text
 
@@ -164,3 +167,42 @@ def test_no_tool_decides_anything(scene: Scene) -> None:
     words = ("approve", "promot", "reject", "veto", "steer", "role", "grant_", "resume", "pause", "stop", "choose")
     assert not [name for name in offered() if any(word in name for word in words)]
     assert [name for name, offer in offered().items() if not offer.reads] == [*ANSWERS]
+
+
+def test_a_pause_after_the_diagnosis_begins_a_new_asking_that_knows_what_a_person_struck(scene: Scene) -> None:
+    campaign = begin_campaign(scene.engineer, rounds=4, agent="mcp", pause_after_diagnosis=True)
+    measured_baseline(campaign)
+    here = {"campaign": campaign.pk}
+    scene.call("query_log", **here, direction=None)
+    assert not scene.call("state_hypotheses", **here, hypotheses=ideas()).is_error
+    standing = scene.call("wait_for_verdict", **here, seconds=0).data
+    assert standing is not None and (standing["waits_for"], standing["state"]) == ("person", "paused")
+    kept = [idea for idea in ideas() if idea["id"] != "h2"]
+    hypotheses_edit(campaign=campaign, person=scene.engineer, hypotheses=kept)
+    campaign_resume(campaign=campaign, person=scene.engineer)
+    unread = scene.call("submit_candidate", **here, **kernel())
+    assert unread.is_error and "query_log" in unread.text, "the log is read once more in a new asking"
+    scene.call("query_log", **here, direction=None)
+    struck = scene.call("submit_candidate", **here, **{**kernel(), "hypothesis": "h2"})
+    assert struck.is_error and "struck" in struck.text
+    assert not scene.call("submit_candidate", **here, **kernel()).is_error
+    assert campaign.rounds.get(number=1).state == "evaluating"
+
+
+def test_an_answer_that_the_engine_sends_back_says_why_and_asks_for_the_log_again(scene: Scene) -> None:
+    from apps.bridge.mcp import bench
+
+    for attempt in (1, 2, 3):
+        standing = scene.call("wait_for_verdict", seconds=0).data
+        assert standing is not None and len(standing["sent_back"]) == attempt - 1
+        asked = bench.standing_of(Campaign.objects.get(pk=scene.campaign.pk)).asked
+        assert asked is not None
+        proposal = Proposal("candidate", True, (), Candidate("h9", str(kernel()["source"]), "x"))
+        reply = bench.hand_in(scene.caller(), scene.campaign, asked, proposal, queried_log=attempt > 1)
+        assert reply.is_error and "Sent back" in reply.text
+        assert reply.data is not None and reply.data["code"] == ("log_not_queried" if attempt == 1
+                                                                 else "hypotheses_invalid")
+        assert ("round 1 is over" in reply.text) == (attempt == 3)
+        assert scene.call("state_hypotheses", hypotheses=ideas()).is_error
+    standing = scene.call("wait_for_verdict", seconds=0).data
+    assert standing is not None and standing["round"] == 2 and standing["last_round"]["conclusion"] == "failed"
