@@ -10,12 +10,14 @@ from typing import Any
 from harness.backends.triton.targets import TARGETS, find_target
 from harness.domain.codec import to_document
 from harness.domain.errors import UsageError
+from harness.domain.files import read_regular
 from harness.domain.goal import Goal, goal_from_document, goal_from_toml
 from harness.domain.vocabulary import Backend
 from harness.hardware.detect import hardware_name
 from harness.hardware.digests import digest
 from harness.hardware.gpu import gpu_name
 
+MAX_GOAL_BYTES = 1 << 20
 DRY_RUN_TARGET = "nvidia-h200"
 """The device a Triton campaign without a GPU is prepared for where the goal names none."""
 
@@ -62,11 +64,12 @@ def goal_of(path: Path | None, options: Options) -> tuple[Goal, tuple[str, ...]]
 
 
 def _read(path: Path) -> Goal:
+    data = read_regular(path, MAX_GOAL_BYTES, "Give the path of a TOML file.", "The goal")
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The goal {path} cannot be read: {error}. Give the path of a TOML file.") from error
-    return goal_from_toml(text)
+        return goal_from_toml(data.decode("utf-8"))
+    except (UnicodeDecodeError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise UsageError(f"The goal {path} cannot be read: {why}. Give the path of a TOML file.") from error
 
 
 def _overridden(document: dict[str, Any], options: Options) -> tuple[dict[str, Any], tuple[str, ...]]:

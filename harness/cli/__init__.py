@@ -7,6 +7,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from harness.cli.terminal import shown
 from harness.domain.errors import HarnessError
 
 COMMANDS = {
@@ -34,20 +35,40 @@ class _Parser(argparse.ArgumentParser):
         self.exit(EXIT_USAGE, f"{self.prog}: {message}. Run '{self.prog} --help' for the options.\n")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run one command; usage and environment errors are one sentence on stderr and exit code 2."""
+def parser_of(chosen: str | None) -> argparse.ArgumentParser:
+    """The parser, with the options of the command ``chosen``: only that one is imported, so that start-up stays
+    short."""
     parser = _Parser(prog="python -m harness", description="Optimise, verify and time GPU and CPU kernels.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    chosen = next((word for word in argv if not word.startswith("-")), None)
     for name, text in COMMANDS.items():
         sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        if name == chosen:  # only the chosen command is imported: start-up stays short
+        if name == chosen:
             importlib.import_module(f"harness.cli.{name}").configure(sub)
-    arguments = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; usage and environment errors are one sentence on stderr and exit code 2.
+
+    What is printed meanwhile is fit for a terminal, see ``terminal``.
+    """
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    with shown():
+        parser = parser_of(chosen)
+        arguments = parser.parse_args(argv)
+        return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     try:
         return int(importlib.import_module(f"harness.cli.{arguments.command}").run(arguments))
     except HarnessError as error:
         sys.stderr.write(f"{error.text}\n")
+        return EXIT_USAGE
+    except OSError as error:
+        what = f"{error.filename} cannot be used" if error.filename is not None else "The system refused something"
+        sys.stderr.write(f"{what}: {error.strerror or error}. What was written before is kept; mend that and run "
+                         "again.\n")
         return EXIT_USAGE
     except KeyboardInterrupt:
         sys.stderr.write("Stopped. Nothing was recorded.\n")

@@ -10,8 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from harness.cli.numbers import COUNT, JOBS, SECONDS, SEED
 from harness.cli.progress import Line
 from harness.cli.sources import read_kernel
+from harness.cli.terminal import CLEAR
 from harness.domain.codec import to_document
 from harness.domain.digest import digest_source
 from harness.domain.errors import UsageError
@@ -29,13 +31,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workload", default="llm")
     parser.add_argument("--kernel", type=Path, metavar="FILE", help="the starting kernel (default: the baseline)")
     parser.add_argument("--shape", action="append", default=[], metavar="LABEL", help="only these measured shapes")
-    parser.add_argument("--space", type=int, metavar="N", help="configurations a bucket (default: the whole grid)")
-    parser.add_argument("--seconds", type=float, metavar="S", help="build no further configuration after so long")
+    parser.add_argument("--space", type=COUNT, metavar="N", help="configurations a bucket (default: the whole grid)")
+    parser.add_argument("--seconds", type=SECONDS, metavar="S", help="build no further configuration after so long")
     parser.add_argument("--strategy", choices=["halving", "exhaustive"], default="halving")
-    parser.add_argument("--seed", type=int, default=0, help="which configurations are drawn (default 0)")
+    parser.add_argument("--seed", type=SEED, default=0, help="which configurations are drawn (default 0)")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="the search's journal, begun or continued")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the best kernel goes")
-    parser.add_argument("--jobs", type=int, metavar="N", help="build processes at a time (default: the cores)")
+    parser.add_argument("--jobs", type=JOBS, metavar="N", help="build processes at a time (default: the cores)")
     parser.add_argument("--compile-only", action="store_true", help="build and rule out, time nothing; needs no GPU")
     parser.add_argument("--no-verdict", action="store_true", help="leave out the evaluator's verdict on the best")
     parser.add_argument("--json", action="store_true", help="print one document")
@@ -158,10 +160,12 @@ class _Progress:
             return
         self._last, self._phase = now, what
         line = f"{now - self._began:6.1f} s  {what} {done}/{of}  {text}"
-        sys.stderr.write(f"\r\033[K{line[:110]}" if self._terminal else line + "\n")
+        if self._terminal:
+            sys.stderr.write(CLEAR)
+        sys.stderr.write(line[:110] if self._terminal else line + "\n")
         sys.stderr.flush()
 
     def close(self) -> None:
         """Leave a clean line."""
         if self._terminal and not self._quiet:
-            sys.stderr.write("\r\033[K")
+            sys.stderr.write(CLEAR)

@@ -8,6 +8,7 @@ import time
 from harness.campaign.local import Step
 from harness.campaign.predicted import SEARCH
 from harness.campaign.report import baseline_ratio, text_of
+from harness.cli.terminal import CLEAR
 from harness.domain.vocabulary import Stage
 from harness.engine.actions import AskAgent, Evaluate, EvaluateBaseline
 from harness.engine.log import log_entries
@@ -36,7 +37,8 @@ class CampaignBar:
         of = f"/{self._rounds}" if self._rounds else ""
         clock = time.monotonic() - self._began
         line = f"[{'#' * filled}{'.' * (BAR - filled)}] round {self._round}{of}  {stage}  {clock:5.0f} s  {text}"
-        sys.stderr.write("\r\033[K" + line[:110])
+        sys.stderr.write(CLEAR)
+        sys.stderr.write(line[:110])
         sys.stderr.flush()
 
     def step(self, step: Step) -> None:
@@ -48,13 +50,15 @@ class CampaignBar:
             return
         line = _step_line(step)
         if line:
-            sys.stderr.write(("\r\033[K" if self._terminal else "") + line + "\n")
+            if self._terminal:
+                sys.stderr.write(CLEAR)
+            sys.stderr.write(line + "\n")
             sys.stderr.flush()
 
     def close(self) -> None:
         """Leave a clean line."""
         if self._terminal:
-            sys.stderr.write("\r\033[K")
+            sys.stderr.write(CLEAR)
 
 
 def _step_line(step: Step) -> str:

@@ -10,12 +10,14 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
+from harness.cli.numbers import SECONDS
 from harness.cli.progress import JsonLines, Line, Quiet
 from harness.cli.sources import read_kernel
 from harness.cli.verdict_text import print_verdict
 from harness.domain.codec import check_schema, from_document, to_document
 from harness.domain.digest import canonical_json, digest_source
 from harness.domain.errors import DocumentError, HarnessError, UsageError
+from harness.domain.files import read_document
 from harness.domain.goal import Goal
 from harness.domain.request import EvaluationRequest, OperatorRef, Opponent, Required, SourceRef
 from harness.domain.verdict import Verdict
@@ -42,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="also run the smallest case under compute-sanitizer (on a GPU; promotions always do)")
     parser.add_argument("--profile", action="store_true",
                         help="also profile the kernel once it was timed on a GPU (Nsight Compute, where permitted)")
-    parser.add_argument("--deadline", type=float, default=120.0, metavar="SECONDS")
+    parser.add_argument("--deadline", type=SECONDS, default=120.0, metavar="SECONDS")
     parser.add_argument("--request", type=Path, help="a request document instead of the options above")
     parser.add_argument("--response", type=Path, help="where the verdict document goes")
     parser.add_argument("--serve", action="store_true",
@@ -126,15 +128,13 @@ def exit_code(verdict: Verdict, *, require_faster: bool = False) -> int:
 
 
 def _read_request(path: Path) -> EvaluationRequest:
-    try:
-        document = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"The request {path} cannot be read: {error}.") from error
+    document = read_document(path, "The request", "Nothing was judged; give the path of a request document.")
     try:
         check_schema(document, "request")
         return from_document(document, EvaluationRequest)
     except DocumentError as error:
-        raise UsageError(f"The request {path} is not valid: {error.text}") from error
+        raise UsageError(f"The request {path} is not valid: {error.text}. Nothing was judged; mend that "
+                         "value.") from error
 
 
 def _request_of(arguments: argparse.Namespace) -> EvaluationRequest:

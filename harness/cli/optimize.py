@@ -20,6 +20,7 @@ from harness.campaign.predicted import predicted_lines, stated_predictions
 from harness.campaign.report import headline, report
 from harness.campaign.start import start_state
 from harness.cli.campaign_text import CampaignBar, print_log
+from harness.cli.numbers import COUNT, SECONDS
 from harness.domain.codec import to_document
 from harness.domain.prediction import calibration
 from harness.domain.request import EvaluationRequest
@@ -43,13 +44,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hardware", help="defaults to this machine's; for Triton the GPU to prepare for")
     parser.add_argument("--workload")
     parser.add_argument("--grant", choices=["light", "medium", "heavy"])
-    parser.add_argument("--rounds", type=int, metavar="N")
-    parser.add_argument("--seconds", type=float, metavar="S", help="stop beginning rounds after this many seconds")
+    parser.add_argument("--rounds", type=COUNT, metavar="N")
+    parser.add_argument("--seconds", type=SECONDS, metavar="S", help="stop beginning rounds after this many seconds")
     parser.add_argument("--endpoint", help="for --agent openai: an endpoint of the file of endpoints")
     parser.add_argument("--model", help="for --agent openai: one of the endpoint's models")
     parser.add_argument("--effort", help="for --agent openai: how much the model may think, where it has efforts")
-    parser.add_argument("--best-of", type=int, metavar="N", help="for --agent openai: candidates per asking, 1 to 8")
-    parser.add_argument("--tokens", type=int, metavar="N", help="for --agent openai: ask no more after this many")
+    parser.add_argument("--best-of", type=COUNT, metavar="N", help="for --agent openai: candidates per asking, 1 to 8")
+    parser.add_argument("--tokens", type=COUNT, metavar="N", help="for --agent openai: ask no more after this many")
     parser.add_argument("--endpoints", type=Path, metavar="FILE",
                         help="the file of endpoints (default: KERNELOPT_ENDPOINTS, else var/endpoints.toml)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where log, kernels, verdicts and the report go")

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 
+from harness.cli.terminal import CLEAR
 from harness.domain.vocabulary import Stage
 
 HZ = 4  # frames per second at most; a page shows no more
@@ -32,7 +33,8 @@ class Line:
         share = f" {done}/{total}" if total else ""
         if sys.stderr.isatty():
             clock = time.monotonic() - self._began
-            sys.stderr.write(f"\r\033[K{clock:6.1f} s  {stage}{share}  {text}"[:110])
+            sys.stderr.write(CLEAR)
+            sys.stderr.write(f"{clock:6.1f} s  {stage}{share}  {text}"[:110])
             sys.stderr.flush()
         elif stage is not self._last:
             sys.stderr.write(f"{stage}\n")
@@ -41,7 +43,7 @@ class Line:
     def close(self) -> None:
         """Leave the cursor on a clean line."""
         if sys.stderr.isatty():
-            sys.stderr.write("\r\033[K")
+            sys.stderr.write(CLEAR)
 
 
 class JsonLines:

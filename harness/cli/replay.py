@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.campaign.replay import Replayed, replay
+from harness.cli.numbers import COUNT
 from harness.domain.codec import to_document
 from harness.domain.turn import Turn
 from harness.domain.words import one_line, plain
@@ -18,7 +19,7 @@ from harness.domain.words import one_line, plain
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="what `optimize --agent openai --out DIR` wrote")
-    parser.add_argument("--round", type=int, metavar="N", help="print the conversation of this round")
+    parser.add_argument("--round", type=COUNT, metavar="N", help="print the conversation of this round")
     parser.add_argument("--json", action="store_true", help="print one document with every turn")
 
 

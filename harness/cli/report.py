@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.backends.present import ensure_present
-from harness.domain.errors import UsageError
+from harness.cli.numbers import COUNT, MINUTES, SECONDS
+from harness.domain.errors import DocumentError, UsageError
+from harness.domain.files import read_document
 from harness.domain.report import Report
 from harness.domain.vocabulary import Backend, Tier
 from harness.hardware.detect import hardware_name
@@ -31,13 +33,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workload", default="llm")
     parser.add_argument("--grant", choices=["light", "medium", "heavy"], default="heavy", help="of the playbook")
     parser.add_argument("--strategy", choices=["halving", "exhaustive"], help="how autotune searches")
-    parser.add_argument("--rounds", type=int, default=20, metavar="N", help="of every campaign")
-    parser.add_argument("--seconds", type=float, default=600.0, metavar="S", help="of every campaign")
-    parser.add_argument("--budget-minutes", type=float, metavar="M",
+    parser.add_argument("--rounds", type=COUNT, default=20, metavar="N", help="of every campaign")
+    parser.add_argument("--seconds", type=SECONDS, default=600.0, metavar="S", help="of every campaign")
+    parser.add_argument("--budget-minutes", type=MINUTES, metavar="M",
                         help="begin nothing new after so many minutes; --resume goes on later")
-    parser.add_argument("--peer-rounds", type=int, metavar="N", help="rounds of a session with libraries")
-    parser.add_argument("--pairs", type=int, metavar="N", help="samples of a round of such a session")
-    parser.add_argument("--space", type=int, metavar="N",
+    parser.add_argument("--peer-rounds", type=COUNT, metavar="N", help="rounds of a session with libraries")
+    parser.add_argument("--pairs", type=COUNT, metavar="N", help="samples of a round of such a session")
+    parser.add_argument("--space", type=COUNT, metavar="N",
                         help="configurations of a bulk search for every shape bucket (phase search; default all)")
 
 
@@ -99,6 +101,11 @@ def _begun(arguments: argparse.Namespace) -> tuple[Folder, Settings, Settings, s
         raise UsageError("This host has no GPU that kernels can be launched on. Run the report where one is, or with "
                          "--backend numba.")
     ensure_present(backend)
+    for name in only or registry.NAMES:
+        workloads = registry.get(name).workloads
+        if arguments.workload not in workloads or backend not in workloads[arguments.workload].shapes:
+            raise UsageError(f"Operator {name} has no workload '{arguments.workload}' on {backend}. Known: "
+                             f"{', '.join(workloads)}.")
     settings = Settings(
         backend, str(gpu) if backend is Backend.TRITON else hardware_name(), arguments.workload,
         only or registry.NAMES, agents or AGENTS, phases or USUAL, Tier(arguments.grant), arguments.strategy,
@@ -117,23 +124,25 @@ def _ensure_same_device(settings: Settings) -> None:
 
 
 def _stored(path: Path) -> Report:
-    import json
-
     from harness.domain.codec import check_schema, from_document
 
+    document = read_document(path, "The report", "Nothing was written; give the path of a report.json.")
     try:
-        document = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"The report {path} cannot be read: {error}.") from error
-    check_schema(document, "report")
-    return from_document(document, Report)
+        check_schema(document, "report")
+        return from_document(document, Report)
+    except DocumentError as error:
+        raise UsageError(f"{path} is no report: {error.text}. Nothing was written; give a report.json as it was "
+                         "made.") from error
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+    return None if text is None else tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def _known(what: str, names: tuple[str, ...] | None, known: tuple[str, ...]) -> None:
+    if names == ():
+        raise UsageError(f"No {what} is named. Leave the option out for all that are usual, or name some of: "
+                         f"{', '.join(known)}.")
     for name in names or ():
         if name not in known:
             raise UsageError(f"There is no {what} '{name}'. Known: {', '.join(known)}.")

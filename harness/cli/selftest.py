@@ -12,6 +12,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from harness.backends.present import absent, ensure_present
+from harness.cli.numbers import JOBS
 from harness.cli.selftest_text import line_of, summary_of
 from harness.domain.errors import UsageError
 from harness.domain.vocabulary import Backend
@@ -34,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hardware", metavar="GPU", help="judge the Triton kernels on this host's GPU, for instance "
                         "nvidia-h200, instead of the interpreter")
     parser.add_argument("--only", metavar="TEXT", help="only kernels whose name contains TEXT")
-    parser.add_argument("--jobs", type=int, metavar="N", help="worker processes; by default as many as there are "
+    parser.add_argument("--jobs", type=JOBS, metavar="N", help="worker processes; by default as many as there are "
                         "cores, at most 8 on a GPU")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="keep each result in FILE and take over those of "
                         "the last 24 hours that still count; a run that was stopped goes on where it was")

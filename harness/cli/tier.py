@@ -7,8 +7,10 @@ import json
 import sys
 from pathlib import Path
 
+from harness.cli.sources import ADVICE, MOST_BYTES
 from harness.domain.codec import to_document
 from harness.domain.errors import SourceError, UsageError
+from harness.domain.files import read_regular
 from harness.domain.verdict import TierResult
 from harness.domain.vocabulary import Backend
 from harness.evaluation.source.intake import read_source
@@ -63,11 +65,9 @@ def guess_operator(source: str, backend: Backend, path: Path) -> OperatorSpec:
 
 def _read(path: Path) -> str:
     try:
-        text = read_source(path.read_bytes())
+        text = read_source(read_regular(path, MOST_BYTES, ADVICE))
         read_structure(text, Backend.NUMBA)
         return text
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}. Give the path of a kernel file.") from error
     except SourceError as error:
         raise UsageError(f"{path}: {error.text}", code=error.code) from error
 

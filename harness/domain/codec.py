@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.domain.errors import DocumentError
+from harness.domain.words import one_line
 
 if TYPE_CHECKING:  # imported where it is used: a command that reads and writes no document starts sooner
     import cattrs
 
 SCHEMA_DIR = Path(__file__).parent / "schema"
+MESSAGE_KEPT = 400
+"""Characters of a sentence about a wrong value, which quotes the value, however large."""
 T = TypeVar("T")
 ADDED = {"added": True}
 """``metadata`` of a field that documents with a digest got later: left out while it has its default, so that documents
@@ -165,7 +168,7 @@ def check_schema(document: Any, name: str) -> None:
         first = errors[0]
         key = ".".join(map(str, first.absolute_path))
         where = f"'{key}'" if key else "the document"
-        raise DocumentError(f"{name}: {where}: {first.message}", key=key)
+        raise DocumentError(f"{name}: {where}: {one_line(first.message, MESSAGE_KEPT)}", key=key)
 
 
 __all__ = ["check_schema", "from_document", "schema", "to_document"]

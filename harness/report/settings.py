@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain.errors import UsageError
+from harness.domain.files import read_document
 from harness.domain.verdict import Environment
 from harness.domain.vocabulary import Backend, Tier
+from harness.domain.words import one_line
 from harness.hardware.detect import environment
+from harness.operators import registry
 
 PHASES = ("peers", "campaigns", "search", "final")
 """In order: libraries beside the baseline, every agent's campaign, a bulk search over the baseline's values (Triton),
@@ -22,6 +25,8 @@ libraries beside everybody's best kernel."""
 USUAL = ("peers", "campaigns", "final")
 """What is run where nothing is said: a bulk search takes minutes of a device for an operator."""
 AGENTS = ("playbook", "autotune")
+MOST = 1e12
+"""Larger numbers are nobody's settings."""
 AGAIN = "Remove it, and what it held is measured again."
 
 
@@ -73,10 +78,7 @@ class Folder:
         path = self.path / name
         if not path.is_file():
             return None
-        try:
-            document = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{path} cannot be read: {error}. {AGAIN}") from error
+        document = read_document(path, "The document", AGAIN)
         if not isinstance(document, dict):
             raise UsageError(f"{path} is no document of a report. {AGAIN}")
         return document
@@ -126,13 +128,50 @@ def remembered(folder: Folder) -> tuple[Settings, str]:
     document = folder.read("run.json")
     if document is None:
         raise UsageError(f"{folder.path} holds no report to go on with. Start one with --out.")
-    raw = dict(document["settings"])
-    for name in ("operators", "agents", "phases"):
-        raw[name] = tuple(raw[name])
-    raw["backend"], raw["grant"] = Backend(raw["backend"]), Tier(raw["grant"])
-    settings = Settings(**raw)
+    try:
+        settings = _settings_of(document)
+    except (KeyError, TypeError, ValueError) as error:
+        why = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise UsageError(f"{folder.path / 'run.json'} is not what a report of this version was begun with: "
+                         f"{one_line(str(why), 200)}. Nothing was changed; start another report with --out.") from error
     begun, now = document.get("environment"), here(settings).class_
     if begun != now:
         raise UsageError(f"The report in {folder.path} is of '{begun}', here it would be '{now}'. Figures of different "
                          "environment classes are never mixed: start another report.")
     return settings, str(document["began"])
+
+
+def _settings_of(document: Mapping[str, Any]) -> Settings:
+    """The settings in a ``run.json``. Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none."""
+    raw = dict(_of(dict, document["settings"], "settings"))
+    known = {"operators": registry.NAMES, "agents": AGENTS, "phases": PHASES}
+    for name, names in known.items():
+        raw[name] = tuple(_of(list, raw[name], name))
+        if not raw[name] or not set(map(str, raw[name])) <= set(names):
+            raise ValueError(f"{name} are not some of {', '.join(names)}")
+    for name in ("hardware", "workload"):
+        _of(str, raw[name], name)
+    for name in ("rounds", "peer_rounds", "pairs", "space"):
+        _positive(raw.get(name, 1), name, whole=True, absent=name != "rounds")
+    _positive(raw.get("seconds", 1.0), "seconds")
+    if raw.get("strategy") not in (None, "halving", "exhaustive"):
+        raise ValueError("strategy is none of halving, exhaustive")
+    raw["backend"], raw["grant"] = Backend(raw["backend"]), Tier(raw.get("grant", Tier.HEAVY))
+    _of(str, document["began"], "began")
+    for one in _of(list, document.get("runs", []), "runs"):
+        _positive(_of(dict, one, "a run")["seconds"], "seconds of a run", zero=True)
+    return Settings(**raw)
+
+
+def _of(kind: type, value: Any, name: str) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is no {kind.__name__}")
+    return value
+
+
+def _positive(value: Any, name: str, *, whole: bool = False, absent: bool = False, zero: bool = False) -> None:
+    if value is None and absent:
+        return
+    number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    if not number or not (0 < value < MOST or (zero and value == 0)):
+        raise ValueError(f"{name} is no {'whole ' if whole else ''}number that a report can have")
