@@ -68,7 +68,7 @@ def answer_stop(*, campaign: Campaign, person: User, token_scope: bool = False) 
         Invalid: no answer is coming in.
     """
     check_allowed(person, campaign.team, token_scope)
-    thinking = Round.objects.filter(campaign=campaign, state=RoundState.THINKING).exists()
+    thinking = Round.objects.filter(campaign=campaign, number__gt=0, state=RoundState.THINKING).exists()
     if campaign.agent_kind != "openai" or not thinking:
         raise Invalid("No answer of a model is coming in now.")
     return act(campaign, person, "Paused", token_scope, reason=f"{person.name} stopped the model's answer.",

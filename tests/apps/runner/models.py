@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from apps.bridge import api
+from apps.bridge.runner.campaign_loop import CampaignRunner, Step
 from apps.bridge.runner.responses import Response
+from apps.bridge.runner.worker import EvaluationWorker
 from apps.campaigns.models import Campaign
 from apps.teams.models import User
 from harness.domain.codec import from_document, to_document
@@ -87,3 +89,11 @@ class Quick:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def measure(runner: CampaignRunner) -> None:
+    """Have the baseline measured in this process."""
+    assert runner.step() is Step.WAITS
+    EvaluationWorker(evaluator=Quick(), hardware=api.hardware_here(),  # type: ignore[arg-type]
+                     backends=["numba"], beat=lambda verdict: True).work_once()
+    assert runner.step() is Step.MOVED

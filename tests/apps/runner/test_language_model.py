@@ -35,6 +35,7 @@ from tests.apps.runner.models import (
     diagnosis,
     endpoints_file,
     kernel,
+    measure,
 )
 from tests.harness.llm.mind.fakes import LOG, Script, calls, says, submits
 
@@ -69,14 +70,12 @@ def says_next(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Script]:
 
 
 @pytest.fixture
-def asked(person: User, drive: Drive, worker: EvaluationWorker) -> Callable[..., CampaignRunner]:
+def asked(person: User, drive: Drive) -> Callable[..., CampaignRunner]:
     """A runner whose campaign has its baseline and asks the model next."""
 
     def make(campaign: Campaign | None = None, **goal: Any) -> CampaignRunner:
         runner = drive(campaign or begin(person, **goal))
-        assert runner.step() is Step.WAITS
-        worker.work_once()
-        assert runner.step() is Step.MOVED
+        measure(runner)
         return runner
 
     return make
