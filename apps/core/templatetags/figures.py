@@ -32,6 +32,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "sci": figures.scientific,
     "short": figures.short_digest,
     "count": figures.count,
+    "decimal": figures.decimal,
 }
 for _name, _function in FILTERS.items():
     register.filter(_name, _function)
