@@ -36,3 +36,11 @@ def test_its_examples_are_json_with_the_token_from_the_environment_and_python_th
 def test_its_limits_are_those_of_the_code() -> None:
     assert f"{message.BODY_LIMIT // 1024} KiB" in GUIDE and f"{message.DEPTH_LIMIT} levels" in GUIDE
     assert f"up to {tools.LONGEST_WAIT_S:g} seconds" in GUIDE
+
+
+def test_every_code_that_a_tool_answers_with_has_its_entry() -> None:
+    house = Path(__file__).parents[3]
+    sources = "".join(path.read_text("utf-8") for path in (house / "apps" / "bridge" / "mcp").glob("*.py"))
+    codes = {"not_found", "not_permitted", "invalid", "moved_on", *re.findall(r'code="([a-z_]+)"', sources)}
+    assert {"not_your_turn", "signed_out"} <= codes
+    assert not [code for code in codes if not (house / "docs" / "troubleshooting" / f"{code}.md").is_file()]
