@@ -100,7 +100,8 @@ class EngineLoop:
             fence = services.engine_lease(campaign=campaign)
             if fence is not None:
                 self._start(campaign.pk, fence)
-        if len(waiting) > max(0, free):
+        leaving = sum(active.runner.aside.is_set() for active in working)
+        if len(waiting) > max(0, free) + leaving:
             self._make_room(working)
 
     def _waiting(self) -> list[Campaign]:
