@@ -114,8 +114,8 @@ def price_text(model: api.ModelOf | None) -> str:
     if model.price is None:
         return "No price is set for it: its tokens are counted, its money is not."
     price = model.price
-    return (f"{figures.money(price.input, price.currency)} in, {figures.money(price.cached)} cached, "
-            f"{figures.money(price.output)} out, per million tokens, as of {price.date}.")
+    return (f"{price.input:g}{figures.NARROW}{price.currency} in, {price.cached:g} cached, {price.output:g} out, per "
+            f"million tokens, as of {price.date}.")
 
 
 def _sentences(form: GoalForm, endpoint: api.EndpointOf | None, model: api.ModelOf | None) -> tuple[str, ...]:

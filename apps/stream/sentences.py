@@ -9,12 +9,14 @@ from apps.core.figures import duration, money
 from apps.core.untrusted import shown
 
 Data = Mapping[str, Any]
+QUOTING = ("campaign.steered",)
+"""Events whose ``text`` is what a person said, not a sentence about it."""
 
 
 def sentence(kind: str, data: Data) -> str:
-    """The feed's sentence for an event of ``kind``. A writer's own ``data["text"]`` wins."""
+    """The feed's sentence for an event of ``kind``. A writer's own ``data["text"]`` wins, unless it is a person's."""
     own = data.get("text")
-    if isinstance(own, str) and own:
+    if isinstance(own, str) and own and kind not in QUOTING:
         return shown(own)
     build = SENTENCES.get(kind)
     return shown(build(data)) if build else kind.replace(".", " ")

@@ -111,8 +111,12 @@ def _sentences(goal: Any) -> list[str]:
     spent = [text for value, text in (
         (budget.rounds, f"{budget.rounds} rounds"), (budget.evaluations, f"{budget.evaluations} evaluations"),
         (budget.seconds, f"{(budget.seconds or 0) / 60:g} minutes"), (budget.tokens, f"{budget.tokens} tokens"),
+        (budget.turns, f"{budget.turns} turns of the model"),
+        (budget.money, f"{budget.money or 0:g} of the money that its endpoint is priced in"),
     ) if value is not None]
     lines.append(f"The agent is {goal.agent.kind}; it may spend {', '.join(spent)}, whichever ends first.")
+    if budget.at_limit == "ask":
+        lines.append("When the budget is spent it asks whether to raise it, and holds no device while it waits.")
     lines.append(f"It waits for you after {stop.plateau_rounds} conclusive rounds without a gain of "
                  f"{100 * stop.plateau_gain:g} %, or at {100 * stop.roof_share:g} % of the measured roof.")
     if stop.pause_after_diagnosis:

@@ -41,21 +41,21 @@ class Meter:
 
     @property
     def used_text(self) -> str:
-        """What is used, with its unit where the limit does not say it."""
+        """What is used; money carries its currency where no limit does."""
         return amount(self.used, self.unit, bare=self.allowed is not None)
 
     @property
     def allowed_text(self) -> str:
-        """The limit with its unit."""
+        """The limit."""
         return amount(self.allowed, self.unit) if self.allowed is not None else ""
 
 
 def amount(value: float, unit: str, bare: bool = False) -> str:
-    """A number of rounds, runs, tokens or turns, a duration, or money (any other unit is its currency)."""
+    """A count of what the meter is named after, a duration, or money (any other unit is its currency)."""
     if unit == "s":
         return figures.duration(value)
     if unit in UNITS.values():
-        return figures.count(value) if bare else f"{figures.count(value)}{figures.NARROW}{unit}"
+        return figures.count(value)
     return figures.money(value, "" if bare else unit)
 
 

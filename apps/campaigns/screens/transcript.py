@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 LONG_CHARACTERS = 600
@@ -101,6 +102,15 @@ class TurnRow:
         """Whose fault it was that nothing usable came."""
         blame = str(self.document.get("blame") or "")
         return BLAMES.get(blame, blame)
+
+    @property
+    def began(self) -> datetime | None:
+        """When it was sent; ``None`` when the document does not say."""
+        try:
+            found = datetime.fromisoformat(str(self.document.get("began") or ""))
+        except ValueError:
+            return None
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
 
     @property
     def name(self) -> str:
