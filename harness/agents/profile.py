@@ -14,6 +14,7 @@ from typing import Literal
 from harness.domain.profile import Bottleneck, CounterProfile, ProfileSource, ShapeCounters
 from harness.domain.summary import VerdictSummary
 from harness.domain.vocabulary import Backend
+from harness.evaluation.source.syntax import syntax_tree
 from harness.operators.base import OperatorSpec
 
 ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -135,7 +136,7 @@ def loops_over_input(source: str, name: str) -> int | None:
     """How many innermost loops read array ``name`` (or a row view of it) in the busiest function: an estimate of the
     passes over the data. ``None`` where the source does not parse."""
     try:
-        tree = ast.parse(source)
+        tree = syntax_tree(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     counts = [_passes(node, name) for node in tree.body if isinstance(node, ast.FunctionDef)]

@@ -6,10 +6,12 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from harness.evaluation.source.syntax import syntax_tree
+
 
 def functions(source: str) -> dict[str, ast.FunctionDef]:
     """Module-level functions by name."""
-    return {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+    return {node.name: node for node in syntax_tree(source).body if isinstance(node, ast.FunctionDef)}
 
 
 def function_text(source: str, name: str) -> str:
@@ -95,7 +97,7 @@ def _literal(value: Any) -> str:
 
 
 def _params_node(source: str) -> ast.expr | None:
-    for node in ast.parse(source).body:
+    for node in syntax_tree(source).body:
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "PARAMS" for t in node.targets):
             return node.value
     return None

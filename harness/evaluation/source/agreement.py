@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from harness.evaluation.source.scopes import Scope, nodes_below
 from harness.evaluation.source.steps import walk
+from harness.evaluation.source.syntax import syntax_tree
 
 _COMPREHENSIONS = ("listcomp", "setcomp", "dictcomp", "genexpr")
 Reading = Counter[tuple[str, int, frozenset[str]]]
@@ -23,7 +24,7 @@ Reading = Counter[tuple[str, int, frozenset[str]]]
 def disagreements(tree: ast.Module) -> set[str]:
     """The names that ``scopes`` and the compiler resolve differently somewhere; empty where they agree."""
     text = ast.unparse(_without_annotations(tree))  # lines of both readings are those of this text
-    ours, theirs = _ours(ast.parse(text)), _theirs(symtable.symtable(text, "candidate.py", "exec"))
+    ours, theirs = _ours(syntax_tree(text)), _theirs(symtable.symtable(text, "candidate.py", "exec"))
     names: set[str] = set()
     for reading, other in ((ours - theirs, theirs - ours), (theirs - ours, ours - theirs)):
         for function, line, found in reading:

@@ -14,6 +14,7 @@ import tokenize
 import unicodedata
 
 from harness.domain.errors import SourceError
+from harness.evaluation.source.syntax import syntax_tree
 
 MAX_BYTES = 64 * 1024
 MAX_BRACKETS = 40
@@ -70,7 +71,7 @@ def parse(source: str) -> ast.Module:
     """
     _check_nesting(source)
     try:
-        tree = ast.parse(source, filename="candidate.py")
+        tree = syntax_tree(source, "candidate.py")
         _check_tree(tree)
         # Finds what the parser alone does not: `return` outside a function, an argument named twice, bad scopes.
         compile(source, "candidate.py", "exec", dont_inherit=True)
