@@ -54,7 +54,7 @@ def round_context(request: HttpRequest, campaign: Campaign, one: Round) -> dict[
         "stepper": stepper_of(one, job, ended=campaign.state in CAMPAIGN_ENDED),
         "diff": diff,
         "findings": findings_of(one.verdict.document if one.verdict else None),
-        "claim": claim_of(one),
+        "claim": (one.entry or {}).get("agent_claim") or claim_of(one),
         "contradiction": contradiction_of(one.entry or {}),
         "talk": transcript(documents) if documents else None,
         "entry": one.entry or {},

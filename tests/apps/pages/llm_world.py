@@ -30,6 +30,12 @@ cached = 0.125
 currency = "USD"
 date = "2026-11-01"
 
+[endpoint.local.price.big]
+input = 2.5
+output = 20.0
+currency = "USD"
+date = "2026-11-01"
+
 [endpoint.free]
 url = "http://127.0.0.1:10/v1"
 models = ["*", "small"]
