@@ -19,12 +19,14 @@ from typing import Any
 
 import psutil
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.people import PASSWORD
 
 PROJECT = Path(__file__).parents[2]
 START_S = 90.0
+PATIENCE_MS = 20_000
+"""Other tests run beside most of these: a page may take its time, as long as it comes."""
 
 
 @dataclass
@@ -107,10 +109,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="session")
+def quick_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Everything real but the evaluator: a stand-in answers within a second or two. Modules that time nothing share
+    it as their ``site``."""
+    stand_in = f"{sys.executable} {PROJECT / 'tests' / 'crash' / 'fake_evaluator.py'}"
+    with served(tmp_path_factory.mktemp("quick"), KERNELOPT_EVALUATE_COMMAND=stand_in, HARNESS_FAKE_STAGE_S="0.25",
+                KERNELOPT_CANARY_EVERY="0") as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The system's Chromium; Playwright downloads none."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     assert path, "Chromium is not installed; run `make test`, which installs it or says how."
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=path, args=[
             "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"])
@@ -127,7 +140,7 @@ def as_person(site: Site, browser: Browser) -> Iterator[Callable[..., Page]]:
         context = browser.new_context(base_url=site.url, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(PATIENCE_MS)
         page.goto("/accounts/sign-in/")
         page.fill("#username", username)
         page.fill("#password", PASSWORD)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PROJECT, Site, served
+from tests.browser.conftest import Site
 
 pytestmark = pytest.mark.browser
 
@@ -21,12 +19,9 @@ Enter = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Everything real but the evaluator: a stand-in answers within a second or two."""
-    stand_in = f"{sys.executable} {PROJECT / 'tests' / 'crash' / 'fake_evaluator.py'}"
-    folder: Path = tmp_path_factory.mktemp("live")
-    with served(folder, KERNELOPT_EVALUATE_COMMAND=stand_in, HARNESS_FAKE_STAGE_S="0.25") as made:
-        yield made
+def site(quick_site: Site) -> Site:
+    """Nothing is timed here."""
+    return quick_site
 
 
 def zoom(page: Page) -> list[float]:

@@ -7,27 +7,24 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PROJECT, Site, served
+from tests.browser.conftest import PROJECT, Site
 from tests.browser.verdicts import WRONG_LINE
 
 pytestmark = pytest.mark.browser
 Enter = Callable[..., Page]
-FAKE = f"{sys.executable} {PROJECT / 'tests' / 'crash' / 'fake_evaluator.py'}"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A site whose evaluator is a stand-in: nothing is evaluated here."""
-    folder = tmp_path_factory.mktemp("verdicts")
-    with served(folder, KERNELOPT_EVALUATE_COMMAND=FAKE, KERNELOPT_CANARY_EVERY="0") as made:
-        yield made
+def site(quick_site: Site) -> Site:
+    """Nothing is evaluated here."""
+    return quick_site
 
 
 def made_in(site: Site, module: str) -> bytes:
@@ -135,3 +132,22 @@ def test_an_imported_board_draws_its_curves_and_says_where_it_is_from(imported: 
     expect(page.locator("#chart-curves")).to_contain_text("seconds the device was held")
     page.click("table a:has-text('V-') >> nth=0")
     expect(page.locator("main")).to_contain_text("Made elsewhere.")
+
+
+def test_a_table_that_goes_on_beyond_a_narrow_page_says_so_and_scrolls_by_keyboard(
+    imported: int, as_person: Enter
+) -> None:
+    page = as_person("vera", viewport={"width": 390, "height": 844})
+    page.goto(f"/leaderboards/imported/{imported}/")
+    operators = page.get_by_role("group", name="Operators, scrolls sideways when narrow")
+    assert operators.evaluate("node => node.scrollWidth <= node.clientWidth")  # it fits
+    expect(operators).not_to_have_attribute("data-more", "end")
+    page.goto(f"/leaderboards/softmax/imported/{imported}/")
+    name = page.locator("nav .boards h3").first
+    assert name.evaluate("node => node.getClientRects().length === 1 && node.scrollWidth <= node.clientWidth")
+    assert name.evaluate("node => getComputedStyle(node).whiteSpace") == "nowrap"
+    rows = page.get_by_role("group", name="Rows of").first
+    expect(rows).to_have_attribute("data-more", "end")
+    rows.focus()
+    rows.press("ArrowRight")
+    expect(rows).to_have_attribute("data-more", "start end")
