@@ -73,12 +73,12 @@ class McpDoor:
                              retry_after="2")
             body = await read_body(receive)
             try:
-                read_message(body)
+                message = read_message(body)
             except BadMessage as bad:
                 raise Turned(400, bad.text, bad.code) from bad
             # The SDK takes 45 MB and a second: loaded for the first caller only, and not while sockets wait for it.
             server = await asyncio.to_thread(importlib.import_module, "apps.bridge.mcp.server")
-            await server.serve(caller, scope, body, receive, marked(send))
+            await server.serve(caller, scope, message, receive, marked(send))
 
     async def _caller(self, headers: dict[bytes, str], scope: dict[str, Any]) -> Caller:
         """Who holds the token. Nothing of the token is ever logged or said back."""

@@ -21,16 +21,19 @@ class BadMessage(Exception):
         self.text = text
 
 
-def read_message(body: bytes) -> dict[str, Any]:
-    """The message, which is one object of bounded depth with an id of a right type, or without one.
+def read_message(body: bytes) -> bytes:
+    """The message in its plainest form, so that every reader behind this one reads the same: one object of bounded
+    depth without doubled keys, with an id of a right type or without one.
 
     Raises:
-        BadMessage: it is not.
+        BadMessage: it is no such message.
     """
     try:
-        message = json.loads(body.decode("utf-8"), parse_constant=_constant)
+        message = json.loads(body.decode("utf-8"), parse_constant=_constant, object_pairs_hook=_once)
+        plain = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
     except (ValueError, RecursionError) as error:
-        raise BadMessage(PARSE_ERROR, "The body is not JSON in UTF-8 of reasonable depth.") from error
+        raise BadMessage(PARSE_ERROR, "The body is not JSON in UTF-8, of reasonable depth, with finite "
+                                      "numbers, whole characters and every key once.") from error
     if isinstance(message, list):
         raise BadMessage(INVALID_REQUEST, "Batches are not taken: send one message per request.")
     if not isinstance(message, dict):
@@ -42,10 +45,19 @@ def read_message(body: bytes) -> dict[str, Any]:
     if not isinstance(message.get("method"), str):
         raise BadMessage(INVALID_REQUEST, "This server takes requests and notifications; the member method is missing "
                                           "or no string.")
+    if not isinstance(message.get("params", {}), dict):
+        raise BadMessage(INVALID_REQUEST, "The member params must be an object.")
     if "id" in message and not _right_id(message["id"]):
         raise BadMessage(INVALID_REQUEST, f"The id must be an integer below 2^53 or a string of at most {ID_LIMIT} "
                                           "characters.")
-    return message
+    return plain
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key stands twice")
+    return made
 
 
 def _constant(name: str) -> Any:

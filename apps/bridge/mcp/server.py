@@ -36,7 +36,7 @@ for a person, stop: people decide about reviews, plateaus and promotions, and no
 
 
 async def serve(caller: Caller, scope: dict[str, Any], body: bytes, receive: Any, send: Any) -> None:
-    """Answer one request of ``caller``; ``body`` was read and looked at already."""
+    """Answer one request of ``caller``; ``body`` is a message that was looked at already."""
     manager = StreamableHTTPSessionManager(
         server_for(caller), json_response=True, stateless=True, max_request_body_size=BODY_LIMIT)
     waiting = [{"type": "http.request", "body": body, "more_body": False}]

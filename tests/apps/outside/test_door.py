@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from apps.bridge.mcp import server
 from apps.bridge.mcp.door import McpDoor
 from apps.bridge.mcp.message import BODY_LIMIT, DEPTH_LIMIT
+from apps.bridge.mcp.models import Asking
 from apps.campaigns.models import EngineResult
 from tests.apps.outside.conftest import HOST, Post, Scene, request, tool
 
@@ -76,6 +77,10 @@ async def test_other_addresses_are_the_sites(post: Post) -> None:
 
 NO_MESSAGES: list[tuple[bytes, int]] = [
     (b"", -32700), (b"{", -32700), (b"\xff\xfe{}", -32700), (b'{"a": NaN}', -32700), (b"\x00", -32700),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}', -32700), (b'{"a": 1e400}', -32700),
+    (json.dumps(tool("\ud800")).encode(), -32700), (json.dumps(request("ping", "\udfff")).encode(), -32700),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}', -32600),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":null}', -32600),
     (b"[" * 100_000, -32700), (b'{"a":' * 100_000, -32700), (b"1" * 10_000, -32700),
     (json.dumps([tool("list_campaigns")]).encode(), -32600), (b"[]", -32600), (b"null", -32600), (b'"x"', -32600),
     (b"{}", -32600), (json.dumps({**tool("list_campaigns"), "jsonrpc": "1.0"}).encode(), -32600),
@@ -92,7 +97,7 @@ async def test_what_is_no_message_is_an_error_of_the_protocol(post: Post) -> Non
 
 
 async def test_ids_of_odd_types_are_refused(post: Post) -> None:
-    for number in (None, True, 1.5, 1e400, 2**53, -(2**60), [], {}, "x" * 129):
+    for number in (None, True, 1.5, 2**53, -(2**60), [], {}, "x" * 129):
         answer = await post(tool("list_campaigns") | {"id": number})
         assert answer.status_code == 400 and answer.json()["id"] is None, number
 
@@ -149,6 +154,16 @@ async def test_unknown_tools_and_methods_are_errors_of_the_protocol(post: Post) 
     for arguments in ([], "x", 7):
         answer = await post(request("tools/call", name="query_log", arguments=arguments))
         assert answer.json()["error"]["code"] == -32602
+
+
+async def test_a_call_that_wants_no_answer_does_nothing(post: Post, scene: Scene) -> None:
+    before = await count(scene)
+    arguments = {"campaign": scene.campaign.pk}
+    for name, more in (("query_log", {"direction": None}), ("give_up", {"reason": "Nobody is to hear of this."})):
+        message = {**tool(name, **arguments, **more)}
+        del message["id"]
+        assert (await post(message)).status_code == 202, name
+    assert await count(scene) == before and not await sync_to_async(Asking.objects.exists)()
 
 
 async def test_wrong_arguments_come_back_in_words_and_run_nothing(post: Post, scene: Scene) -> None:
