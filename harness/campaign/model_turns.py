@@ -43,6 +43,10 @@ class FileTurns(HeldTurns):
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / FILE
         super().__init__(recorded_turns(self._path) if self._path.exists() else ())
+        if self._path.exists():
+            written = self._path.read_bytes()
+            if not written.endswith(b"\n"):  # a kill in the middle of a line: the next one must not continue it
+                os.truncate(self._path, written.rfind(b"\n") + 1)
 
     def keep(self, turn: Turn) -> None:
         """Write or replace a turn; on return it survives a kill."""

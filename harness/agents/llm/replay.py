@@ -21,20 +21,22 @@ def question_digest(question: Question) -> str:
 
 
 def recorded_turns(path: Path) -> tuple[Turn, ...]:
-    """The turns of a file with one JSON document a line; of one turn's several lines the last counts.
+    """The turns of a file with one JSON document a line; of one turn's several lines the last counts. What was cut off
+    behind the last end of a line, as by a kill in the middle of writing, is no turn yet.
 
     Raises:
         DocumentError: a line is no turn; the text names it.
     """
-    turns: dict[tuple[int, int, int, int], Turn] = {}
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    turns: dict[tuple[int, int, int, int, str], Turn] = {}
+    whole, _, _ = path.read_text("utf-8").rpartition("\n")
+    for number, line in enumerate(whole.split("\n"), 1):
         if not line.strip():
             continue
         try:
             turn = from_document(json.loads(line), Turn)
         except (ValueError, DocumentError) as error:
             raise DocumentError(f"Line {number} of {path} is no turn of a language model: {error}") from error
-        turns[turn.round, turn.attempt, turn.sample, turn.number] = turn
+        turns[turn.round, turn.attempt, turn.sample, turn.number, turn.request_digest] = turn
     return tuple(turns.values())
 
 

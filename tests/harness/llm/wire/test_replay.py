@@ -8,6 +8,7 @@ import pytest
 
 from harness.agents.llm.ports import Question, TransportError
 from harness.agents.llm.replay import ReplayTransport, question_digest, recorded_turns
+from harness.campaign.model_turns import FILE, FileTurns
 from harness.domain.codec import to_document
 from harness.domain.errors import DocumentError
 from harness.domain.turn import Answer, ToolCall, Turn
@@ -55,10 +56,30 @@ def test_stopping():
     assert caught.value.kind == "cancelled"
 
 
+def test_a_campaign_that_was_killed_while_it_wrote_goes_on(tmp_path):
+    FileTurns(tmp_path).keep(turn("one"))
+    with (tmp_path / FILE).open("a", encoding="utf-8") as file:
+        file.write('{"round": 1, "att')
+    again = FileTurns(tmp_path)
+    again.keep(turn("two", number=1))
+    assert FileTurns(tmp_path).all() == again.all() == (turn("one"), turn("two", number=1))
+
+
+def test_two_questions_in_one_place_of_a_conversation_are_two_turns(tmp_path):
+    other = Question("m", [{"role": "user", "content": "shorter"}])
+    turns = FileTurns(tmp_path)
+    turns.keep(turn("", status="failed", answer=None))
+    turns.keep(turn("hello", other))
+    assert len(FileTurns(tmp_path).all()) == 2
+
+
 def test_a_file_of_turns(tmp_path):
     path = tmp_path / "turns.jsonl"
     lines = [turn("", status="open", answer=None), turn("hello")]
     path.write_text("\n".join(json.dumps(to_document(item)) for item in lines) + "\n\n", "utf-8")
+    assert recorded_turns(path) == (turn("hello"),)
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"round": 1, "att')
     assert recorded_turns(path) == (turn("hello"),)
     path.write_text('{"round": 1}\n', "utf-8")
     with pytest.raises(DocumentError, match="Line 1"):

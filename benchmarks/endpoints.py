@@ -1,0 +1,200 @@
+"""The openai agent against servers that were not written here, and against the scripted one: what each did to a question
+and to a whole campaign.
+
+Run from the repository root: ``python benchmarks/endpoints.py --python /tmp/endpoints/bin/python [--only llmock,...]
+[--write FILE]``. Without ``--python`` only the scripted server is tried. ``endpoint_servers.py`` says how that
+environment is made. ``--table FILE`` prints what a file holds, as Markdown, and runs nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+
+from endpoint_cases import Row, ask, campaign, four_at_once
+from endpoint_servers import SERVERS, Running, control, running, versions
+from table import cpu, print_machine
+
+from harness.agents.llm.limits import Limits
+from harness.agents.llm.scripted.personas import PERSONAS
+from harness.agents.llm.scripted.server import scripted
+from harness.cli.optimize import real_evaluator
+
+FAULTS: tuple[tuple[str, list[dict[str, Any]], dict[str, Any]], ...] = (
+    ("429 twice, Retry-After 1", [{"type": "fail", "status": 429, "retry_after": 1.0, "times": 2}], {}),
+    ("429, Retry-After an hour", [{"type": "fail", "status": 429, "retry_after": 3600.0}], {}),
+    ("503 twice", [{"type": "fail", "status": 503, "times": 2}], {}),
+    ("500 for ever", [{"type": "fail", "status": 500, "times": 20}], {"patience_s": 4.0}),
+    ("401", [{"type": "fail", "status": 401}], {}), ("400", [{"type": "fail", "status": 400}], {}),
+    ("connection dropped", [{"type": "stream_fault", "kind": "disconnect", "after_chunks": 2}], {}),
+    ("stream ends early", [{"type": "stream_fault", "kind": "truncate", "after_chunks": 2}], {}),
+    ("stream ends early always", [{"type": "stream_fault", "kind": "truncate", "after_chunks": 2, "times": 9}], {}),
+    ("piece that is no JSON", [{"type": "stream_fault", "kind": "malformed", "after_chunks": 2}], {}),
+    ("stall of 30 s", [{"type": "stream_fault", "kind": "stall", "stall_seconds": 30.0}], {"gap_s": 1.0}),
+    ("slow first piece", [{"type": "slow_first_token", "seconds": 20.0}], {"first_token_s": 1.0}),
+)
+
+
+def llmock(server: Running, evaluate: Any) -> Iterator[Row]:
+    """Faults one by one, other vendors' dialects, and campaigns."""
+    name = "llmock"
+    control(server.url, "/_llmock/reset", {})
+    yield ask(name, "plain", server.url)
+    yield ask(name, "plain, Responses API", server.url, api="responses")
+    yield ask(name, "eight tools, every parameter", server.url, tools=True,
+              parameters={"effort": "low", "temperature": 0.1, "seed": 7, "tool_choice": "auto"})
+    yield four_at_once(name, server.url)
+    for case, behaviors, changed in FAULTS:
+        control(server.url, "/_llmock/scenario", {"behaviors": behaviors})
+        yield ask(name, case, server.url, **{"messages": [{"role": "user", "content": case}], **changed})
+        control(server.url, "/_llmock/scenario", None) and _clear(server)
+    for kind in ("malformed_arguments", "unknown_tool"):
+        control(server.url, "/_llmock/scenario", {"behaviors": [{"type": "tool_fault", "kind": kind}]})
+        yield ask(name, kind.replace("_", " "), server.url, tools=True)
+    for dialect in ("groq/openai/v1", "mistral/v1", "together/v1", "xai/v1"):
+        yield ask(name, f"dialect {dialect.partition('/')[0]}", server.url.removesuffix("v1") + dialect,
+                  model=f"{dialect.partition('/')[0]}-model", tools=True)
+    verdict = control(server.url, "/_llmock/verdict")
+    found = "; ".join(item["title"] for item in verdict["findings"]) or "no finding"
+    yield Row(name, "its own verdict on this client", f"{verdict['calls']} calls, {verdict['attempts']} attempts, "
+              f"{verdict['faults_injected']} faults", f"{'passed' if verdict['passed'] else 'failed'}: {found}", 0, "-",
+              "")
+    _clear(server)
+    yield campaign(name, "campaign: random arguments", server.url, evaluate, model="gpt-4o-mini")
+
+
+def _clear(server: Running) -> None:
+    control(server.url, "/_llmock/reset", {})
+
+
+def llmock_chaos(server: Running, evaluate: Any) -> Iterator[Row]:
+    """A campaign while the server fails at random."""
+    yield campaign("llmock", "campaign: 20 % 429, 15 % 503, streams broken", server.url, evaluate,
+                   model="gpt-4o-mini", patience_s=30.0)
+
+
+def stubllm(server: Running, evaluate: Any) -> Iterator[Row]:
+    """Fixed answers."""
+    name = "stubllm"
+    yield ask(name, "plain", server.url)
+    yield ask(name, "tools", server.url, model="reader", tools=True)
+    yield ask(name, "429 for ever", server.url, model="limited", patience_s=3.0)
+    yield four_at_once(name, server.url)
+    yield campaign(name, "campaign: always the same prose", server.url, evaluate, model="mock")
+    yield campaign(name, "campaign: reads the log for ever", server.url, evaluate, model="reader")
+    yield campaign(name, "campaign: killed after two answers", server.url, evaluate, model="reader", patience_s=2.0,
+                   on_turn=lambda turn: server.stop() if turn.number == 2 and turn.status == "complete" else None)
+
+
+def fakellm(server: Running, evaluate: Any) -> Iterator[Row]:
+    """Rules and echoes."""
+    name = "fakellm"
+    yield ask(name, "plain", server.url)
+    yield ask(name, "content filter", server.url, model="filtered")
+    yield ask(name, "500 for ever", server.url, model="broken", patience_s=3.0)
+    yield ask(name, "auto: which API it has", server.url, api="auto")
+    yield four_at_once(name, server.url)
+    yield campaign(name, "campaign: echoes", server.url, evaluate, model="mock")
+    yield campaign(name, "campaign: gives up at once", server.url, evaluate, model="tired")
+    yield campaign(name, "campaign: 500 for ever", server.url, evaluate, model="broken", patience_s=2.0)
+
+
+def llama(server: Running, evaluate: Any) -> Iterator[Row]:
+    """A real model of 135 million parameters."""
+    name, model = "llama-cpp-python", "SmolLM2-135M-Instruct"
+    stop: list[bool] = []
+    yield ask(name, "plain", server.url, model=model)
+    yield ask(name, "stopped while it answers", server.url, model=model, parameters={"max_tokens": 400},
+              cancelled=lambda: stop.append(True) or len(stop) > 20)
+    yield ask(name, "longer than its context", server.url, model=model,
+              messages=[{"role": "user", "content": "many words " * 6000}])
+    yield campaign(name, f"campaign: {model}", server.url, evaluate, model=model, rounds=1,
+                   limits=Limits(turns=5, answer_tokens=120), first_token_s=600.0, answer_s=900.0)
+
+
+def personas(evaluate: Any) -> Iterator[Row]:
+    """The scripted server: each persona through a campaign."""
+    with scripted() as server:
+        for persona in PERSONAS.values():
+            good = persona.name in ("good", "truncating")
+            yield campaign("scripted", persona.name, server.url, evaluate, model=persona.name,
+                           rounds=2 if persona.name == "slow" else 6 if good else 4, grant="heavy")
+
+
+def rows(python: Path | None, only: list[str], evaluate: Any) -> Iterator[Row]:
+    """Everything that was asked for, one row at a time."""
+    tries = {"llmock": llmock, "stubllm": stubllm, "fakellm": fakellm, "llama-cpp-python": llama}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, tried in tries.items():
+            if python is not None and name in only:
+                with running(python, SERVERS[name], Path(folder)) as server:
+                    yield from tried(server, evaluate)
+        if python is not None and "llmock" in only:
+            chaos = ("--error-rate", "429=0.2", "--error-rate", "503=0.15", "--stream-fault", "truncate=0.15",
+                     "--stream-fault", "malformed=0.1")
+            with running(python, SERVERS["llmock"], Path(folder), *chaos) as server:
+                yield from llmock_chaos(server, evaluate)
+    if "scripted" in only:
+        yield from personas(evaluate)
+
+
+def markdown(document: dict[str, Any]) -> str:
+    """The results as a table."""
+    lines = ["| server | persona or case | what happened | outcome | turns | tokens | blame |",
+             "| --- | --- | --- | --- | --- | --- | --- |"]
+    for row in document["rows"]:
+        cells = [str(row[key]).replace("|", "/").replace("\n", " ") for key in
+                 ("server", "persona", "happened", "outcome", "turns", "tokens", "blame")]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, "", f"{document['machine']}; {'; '.join(document['versions'])}; {document['date']}."])
+
+
+def main() -> None:
+    """Try, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", type=Path, help="the interpreter of the environment with the other servers")
+    parser.add_argument("--only", default=",".join([*SERVERS, "scripted"]), help="servers, comma-separated")
+    parser.add_argument("--write", type=Path, help="write the rows as JSON; rows of other servers in it are kept")
+    parser.add_argument("--table", type=Path, help="print what a file holds")
+    options = parser.parse_args()
+    if options.table:
+        print(markdown(json.loads(options.table.read_text("utf-8"))))
+        return
+    only = options.only.split(",")
+    told = [] if options.python is None else [versions(options.python, SERVERS[name]) for name in only
+                                              if name in SERVERS]
+    made: list[dict[str, Any]] = []
+    for row in rows(options.python, only, real_evaluator(lambda *_: None)):
+        made.append(row.document())
+        print(json.dumps(made[-1]), flush=True)
+        if options.write:
+            _write(options.write, made, told)
+    print_machine("openai", "numba")
+
+
+def _write(path: Path, made: list[dict[str, Any]], told: list[str]) -> None:
+    from datetime import UTC, datetime
+
+    tried = {row["server"] for row in made}
+    old = json.loads(path.read_text("utf-8")) if path.exists() else {"rows": [], "versions": []}
+    kept = [row for row in old["rows"] if row["server"] not in tried]
+    document = {"version": 1, "machine": cpu(), "date": datetime.now(UTC).date().isoformat(),
+                "versions": sorted({*old["versions"], *told, *_ours()}), "rows": [*kept, *made]}
+    path.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+
+
+def _ours() -> list[str]:
+    import importlib.metadata
+
+    return [f"openai {importlib.metadata.version('openai')}"]
+
+
+if __name__ == "__main__":
+    main()
