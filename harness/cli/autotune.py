@@ -13,6 +13,7 @@ from typing import Any
 from harness.cli.numbers import COUNT, JOBS, SECONDS, SEED
 from harness.cli.progress import Line
 from harness.cli.sources import read_kernel
+from harness.cli.targets import ensure_writable
 from harness.cli.terminal import CLEAR
 from harness.domain.codec import to_document
 from harness.domain.digest import digest_source
@@ -54,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     from harness.search.journal import Journal
     from harness.search.search import Search
 
+    ensure_writable(arguments.out, "--out")
     spec, hardware = registry.get(arguments.operator), _hardware(arguments)
     source = spec.baseline(Backend.TRITON) if arguments.kernel is None else read_kernel(arguments.kernel)
     space = space_of(spec, arguments.workload, source, arguments.shape)

@@ -13,6 +13,7 @@ from pathlib import Path
 from harness.cli.numbers import SECONDS
 from harness.cli.progress import JsonLines, Line, Quiet
 from harness.cli.sources import read_kernel
+from harness.cli.targets import ensure_writable
 from harness.cli.verdict_text import print_verdict
 from harness.domain.codec import check_schema, from_document, to_document
 from harness.domain.digest import canonical_json, digest_source
@@ -56,6 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Evaluate and print; exit 0 passed, 1 refused, 2 usage or environment."""
     if arguments.serve:
         return serve(sys.stdin)
+    ensure_writable(arguments.response, "--response")
     by_document = arguments.request is not None
     request = _read_request(arguments.request) if by_document else _request_of(arguments)
     progress = JsonLines() if by_document else Quiet() if arguments.json else Line()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from harness.domain.errors import UsageError
+from harness.domain.files import MAX_DOCUMENT_BYTES, read_regular
 from harness.search.configs import Built, Config
 
 VERSION = 1
@@ -36,7 +37,7 @@ class Journal:
         if path is None:
             return
         try:
-            known = path.exists() and path.stat().st_size > 0
+            known = path.exists() and (not path.is_file() or path.stat().st_size > 0)
             if known:
                 self._read(path)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,13 +120,13 @@ class Journal:
             self._problems[config] = row["problem"]
 
     def _read(self, path: Path) -> None:
-        data = path.read_bytes()
+        data = read_regular(path, MAX_DOCUMENT_BYTES, "Name a new file.", "The journal")
         whole = data[: data.rfind(b"\n") + 1]
         found = []
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 found.append(json.loads(line))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise UsageError(f"{path}: line {number} is no JSON. Give the journal of a search, or a new "
                                  "file.") from error
         if not found or not isinstance(found[0], dict):

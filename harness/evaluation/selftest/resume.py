@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness import EVALUATOR_VERSION
 from harness.domain.errors import UsageError
+from harness.domain.files import MAX_DOCUMENT_BYTES, read_regular
 from harness.domain.vocabulary import Backend
 from harness.evaluation.run import Place
 from harness.evaluation.selftest.corpus import CorpusKernel
@@ -41,7 +42,7 @@ class Resumed:
                 if time.time() - document["at"] < GOOD_FOR_S and document["right"] is not None:
                     self.taken.append(result_of(document, kernel))
                     del known[document["key"]]
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 continue  # another evaluator, another machine, or the half line of a run that was killed
         self.open = list(known.values())
 
@@ -55,11 +56,12 @@ class Resumed:
             raise UsageError(f"The results cannot be kept in {self._path}: {error}.") from error
 
     def _lines(self) -> list[str]:
-        try:
-            return self._path.read_text("utf-8").splitlines()
-        except FileNotFoundError:
+        if not (self._path.exists() or self._path.is_symlink()):
             return []
-        except (OSError, UnicodeDecodeError) as error:
+        data = read_regular(self._path, MAX_DOCUMENT_BYTES, "Give --resume another file.")
+        try:
+            return data.decode("utf-8").splitlines()
+        except UnicodeDecodeError as error:
             raise UsageError(f"{self._path} cannot be read: {error}. Give --resume another file.") from error
 
     def _key(self, kernel: CorpusKernel) -> str:

@@ -21,6 +21,7 @@ from harness.domain.files import MAX_DEPTH, read_document, read_regular
 from harness.domain.vocabulary import Backend
 from harness.operators import registry
 from harness.report.settings import Folder, Settings, remember
+from harness.search.journal import Journal
 from tests.harness.cli.kernels import HONEST
 
 NEVER = ("nan", "inf", "-inf", "-1", "-0.5", "1e999", "1" * 5000, "", " ", "ten", "0x10", "1\x1b[2J")
@@ -152,6 +153,39 @@ def test_a_bad_run_json_of_a_report(name: str, traps: dict[str, str], tmp_path: 
         assert "no report to go on with" in refused(["report", "--resume", traps[name]], capsys)
     else:
         assert refused(["report", "--resume", traps[name]], capsys)[-1] == "\n"
+
+
+NO_TARGETS = ["pipe", "folder", "loop", "zero", "nul", "latin/x", "missing/x"]
+
+
+@pytest.mark.parametrize("name", NO_TARGETS)
+@pytest.mark.parametrize("words", [["evaluate", "{good}", "--operator", "rms_norm", "--backend", "numba", "--response"],
+                                   ["autotune", "--operator", "softmax", "--compile-only", "--out"]],
+                         ids=lambda words: words[0])
+def test_a_result_that_could_not_be_written_is_not_begun(words: list[str], name: str, traps: dict[str, str],
+                                                         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = tmp_path / "good.py"
+    good.write_text(HONEST)
+    base, _, below = name.partition("/")
+    target = traps[base] + ("/" + below if below else "")
+    said = refused([*(word.format(good=good) for word in words), target], capsys)
+    assert "cannot be written" in said and said.endswith(".\n")
+
+
+@pytest.mark.parametrize("name", ["pipe", "folder", "latin", "loop", "huge", "zero"])
+def test_results_are_not_kept_in_what_is_no_file(name: str, traps: dict[str, str],
+                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    only = ["selftest", "--quick", "--only", "no kernel has this name", "--resume", traps[name]]
+    assert "Give --resume another file" in refused(only, capsys)
+
+
+@pytest.mark.parametrize("name", ["pipe", "folder", "latin", "deep", "list", "half", "loop", "huge", "zero"])
+def test_a_journal_of_a_search_that_is_none(name: str, traps: dict[str, str]) -> None:
+    path = Path(traps[name])
+    before = path.read_bytes() if path.is_file() and name != "huge" else b""
+    with pytest.raises(UsageError):
+        Journal({"operator": "softmax"}, path)
+    assert name == "huge" or not path.is_file() or path.read_bytes() == before
 
 
 CHANGES: list[tuple[str, object]] = [
