@@ -91,23 +91,15 @@ def _check_source(context: AgentContext, source: str) -> None:
     spec, backend = context.spec, context.goal.backend
     try:
         tree = parse(read_source(source.encode("utf-8", "surrogatepass")))
-        found = read_structure(tree, backend)
-        digest = normal_digest(source)
+        found, digest, params = read_structure(tree, backend), normal_digest(source), read_params(tree)
+        _check_new(context, digest)
+        if found.run is None or not found.kernels:
+            missing = "function run" if found.run is None else f"{_decorator(backend)} kernel function"
+            raise Refused(f"The source has no {missing}. Send the whole file: PARAMS, kernel functions and "
+                          f"{spec.signature}.")
         tier = classify(context.incumbent.source, source, spec, backend)
-        params = read_params(tree)
     except SourceError as error:
         raise Refused(f"The source cannot be a kernel: {error.text} Nothing was submitted.") from None
-    if found.run is None or not found.kernels:
-        missing = "function run" if found.run is None else f"{_decorator(backend)} kernel function"
-        raise Refused(f"The source has no {missing}. Send the whole file: PARAMS, kernel functions and "
-                      f"{spec.signature}.")
-    if digest == context.incumbent_normal:
-        raise Refused(f"This is the incumbent (round {context.incumbent_round}) with at most comments and local names "
-                      "changed: there is nothing to measure.")
-    if digest in context.tried:
-        number = context.tried[digest]
-        raise Refused(f"The same normalised tree was tried in round {number}; its verdict stands (read_verdict "
-                      f"{number}). Propose something else.")
     if tier.tier > context.grant:
         why = "; ".join(f"line {r.line}: {r.text}" if r.line else r.text for r in tier.why[:4])
         raise Refused(f"This is a {tier.tier} change from the incumbent and the grant is {context.grant}: {why}. Stay "
@@ -115,6 +107,17 @@ def _check_source(context: AgentContext, source: str) -> None:
     for label, one in sums_of(context, params):
         if not one.feasible:
             raise Refused(f"Impossible for shape {label}: {one.text}")
+
+
+def _check_new(context: AgentContext, digest: str) -> None:
+    """R7: a tree that was tried before is refused with its round."""
+    if digest == context.incumbent_normal:
+        raise Refused(f"This is the incumbent (round {context.incumbent_round}) with at most comments and local names "
+                      "changed: there is nothing to measure.")
+    if digest in context.tried:
+        number = context.tried[digest]
+        raise Refused(f"The same normalised tree was tried in round {number}; its verdict stands (read_verdict "
+                      f"{number}). Propose something else.")
 
 
 def _decorator(backend: Backend) -> str:
