@@ -38,6 +38,10 @@ class Site:
         self.children: dict[str, subprocess.Popen[bytes]] = {}
         self.killed = 0
 
+    def set(self, name: str, value: str) -> None:
+        """A variable of what is started from now on."""
+        self._environment[name] = value
+
     def keep(self, *names: str) -> None:
         """Start what is not running: what ``serve`` does."""
         for name in names:
