@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 import mcp_types as types
@@ -81,9 +82,15 @@ async def _reply(caller: Caller, name: str, arguments: dict[str, Any]) -> tools.
     deadline = time.monotonic() + tools.patience(name, arguments)
     while True:
         reply = await _in_thread(lambda: tools.call(caller, name, arguments))
-        if not reply.again or time.monotonic() >= deadline:
+        moved = False
+        while reply.mark is not None and not moved:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return reply
+            await asyncio.sleep(min(LOOK_EVERY_S, left))
+            moved = await _in_thread(partial(tools.moved, caller, reply))
+        if not moved:
             return reply
-        await asyncio.sleep(min(LOOK_EVERY_S, max(0.0, deadline - time.monotonic())))
 
 
 async def _in_thread(deed: Callable[[], Result]) -> Result:

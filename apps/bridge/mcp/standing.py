@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from apps.bridge.mcp.reply import Mark
 from apps.campaigns import services
 from apps.campaigns.choices import CAMPAIGN_ENDED
-from apps.campaigns.models import Campaign
+from apps.campaigns.models import Campaign, EngineResult
 from apps.reviews.models import ReviewRequest
 from harness.engine import actions
 from harness.engine.state import CampaignState, Round
@@ -31,6 +32,11 @@ class Standing:
     def settled(self) -> bool:
         """Whether waiting brings nothing without the agent or a person."""
         return self.waits_for != "evaluator"
+
+
+def mark_of(campaign: Campaign) -> Mark:
+    """Changes whenever anything is told about ``campaign``."""
+    return Mark(campaign.pk, campaign.version, EngineResult.objects.filter(campaign=campaign).count())
 
 
 def standing_of(campaign: Campaign) -> Standing:

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from apps.bridge.mcp import bench
 from apps.bridge.mcp.reply import Reply, refused
-from apps.bridge.mcp.standing import document, listed, standing_of
+from apps.bridge.mcp.standing import document, listed, mark_of, standing_of
 from apps.campaigns import selectors
 from apps.campaigns.models import Campaign
 from apps.core.errors import AppError, Invalid, NotFound, Refused
@@ -100,6 +100,19 @@ def call(caller: Caller, name: str, arguments: Mapping[str, Any]) -> Reply:
         return refused(error.code, error.text)
 
 
+def moved(caller: Caller, reply: Reply) -> bool:
+    """Whether asking again may bring another answer than ``reply``: something was told since, or the caller's rights
+    are no longer what they were. Cheap: no results are folded."""
+    mark = reply.mark
+    if mark is None:
+        return False
+    try:
+        _still_valid(caller)
+        return mark_of(_campaign(caller, mark.campaign)) != mark
+    except AppError:
+        return True
+
+
 def _still_valid(caller: Caller) -> None:
     """A token may be revoked, or its account leave, while a call waits."""
     token = caller.token
@@ -144,6 +157,7 @@ def _list(caller: Caller) -> Reply:
 
 
 def _standing(campaign: Campaign) -> Reply:
+    mark = mark_of(campaign)  # before the look: what is told meanwhile is seen at the next one
     standing = standing_of(campaign)
     data = document(standing)
-    return Reply(json.dumps(data, indent=1), data=data, again=not standing.settled)
+    return Reply(json.dumps(data, indent=1), data=data, mark=None if standing.settled else mark)

@@ -28,7 +28,7 @@ def test_a_round_from_the_log_to_the_hand_in(scene: Scene) -> None:
     assert listed is not None and [row["campaign"] for row in listed["campaigns"]] == [scene.campaign.pk]
     standing = scene.call("wait_for_verdict", seconds=0)
     assert standing.data is not None and standing.data["your_turn"] and standing.data["asked_for"] == "diagnosis"
-    assert standing.data["last_round"] is None and not standing.again
+    assert standing.data["last_round"] is None and standing.mark is None
     brief = scene.call("read_brief")
     assert "diagnosis" in brief.text and "fastmath" in brief.text
     assert scene.call("state_hypotheses", hypotheses=ideas()).is_error, "the brief is no query of the log"
@@ -44,7 +44,7 @@ def test_a_round_from_the_log_to_the_hand_in(scene: Scene) -> None:
     assert [call["tool"] for call in row.trace["calls"]] == [
         "state_hypotheses", "query_log", "state_hypotheses", "submit_candidate"]
     after = scene.call("wait_for_verdict", seconds=0)
-    assert after.again and after.data is not None and after.data["waits_for"] == "evaluator"
+    assert after.mark is not None and after.data is not None and after.data["waits_for"] == "evaluator"
     assert scene.call("read_brief").is_error
     again = scene.call("submit_candidate", **kernel(16))
     assert again.is_error and again.data is not None and again.data["code"] == "not_your_turn"

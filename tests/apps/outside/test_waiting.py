@@ -45,7 +45,7 @@ async def waiting(post: Post, scene: Scene, seconds: float) -> dict[str, Any]:
 async def looks(monkeypatch: pytest.MonkeyPatch, at_least: int) -> asyncio.Event:
     """Set when the server has looked that often."""
     seen, loop, found = [0], asyncio.get_running_loop(), asyncio.Event()
-    real = server.tools.call
+    real = server.tools.moved
 
     def counted(*arguments: Any) -> Any:
         seen[0] += 1
@@ -53,7 +53,7 @@ async def looks(monkeypatch: pytest.MonkeyPatch, at_least: int) -> asyncio.Event
             loop.call_soon_threadsafe(found.set)
         return real(*arguments)
 
-    monkeypatch.setattr(server.tools, "call", counted)
+    monkeypatch.setattr(server.tools, "moved", counted)
     monkeypatch.setattr(server, "LOOK_EVERY_S", 0.02)
     return found
 
