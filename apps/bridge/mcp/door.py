@@ -81,17 +81,17 @@ class McpDoor:
             await server.serve(caller, scope, message, receive, marked(send))
 
     async def _caller(self, headers: dict[bytes, str], scope: dict[str, Any]) -> Caller:
-        """Who holds the token. Nothing of the token is ever logged or said back."""
-        address = str((scope.get("client") or ["?"])[0])
-        if self._strangers.empty(address):
-            raise Turned(429, "Too many requests without a valid token came from this address.", retry_after="60")
+        """Who holds the token. Nothing of the token is ever logged or said back. A valid one is never kept out for what
+        others of the same address do (they may share a proxy)."""
         given = headers.get(b"authorization", "")
         secret = given.removeprefix(BEARER) if given.startswith(BEARER) else ""
         token = None
         if 0 < len(secret) <= TOKEN_LIMIT:
             token = await database_sync_to_async(token_owner)(secret)
         if token is None:
-            self._strangers.take(address)
+            address = str((scope.get("client") or ["?"])[0])
+            if self._strangers.take(address):
+                raise Turned(429, "Too many requests without a valid token came from this address.", retry_after="60")
             log.warning("An MCP request from %s was refused: its API token is missing, unknown or revoked.", address)
             raise Turned(401, "Send an API token of your team as 'Authorization: Bearer ...'. This one is missing, "
                               "unknown or revoked.", www_authenticate="Bearer")

@@ -33,11 +33,6 @@ class Buckets:
             self._put(key, level, now)
             return max(1, ceil((1.0 - level) / self._rate))
 
-    def empty(self, key: str) -> bool:
-        """Whether ``take`` would refuse, without taking."""
-        with self._lock:
-            return self._level(key)[0] < 1.0
-
     def _level(self, key: str) -> tuple[float, float]:
         now = self._clock()
         level, since = self._left.get(key, (self._burst, now))

@@ -213,6 +213,7 @@ async def test_strangers_who_guess_are_slowed_down(scene: Scene) -> None:
     door = McpDoor(_never)
     statuses = [await _status(door, f"ko_{number}") for number in range(21)]
     assert statuses[:20] == [401] * 20 and statuses[20] == 429
+    assert await _status(door, scene.secret) == 200, "whoever shares their address is not kept out"
 
 
 async def _never(scope: Any, receive: Any, send: Any) -> None:
