@@ -95,7 +95,7 @@ class Conversation:
             try:
                 answer = self.exchange.ask(self._question(parameters), self._added, lambda a: read(a).fault)
             except TransportError as error:
-                self._after_failure(error)
+                self._after_failure(error, parameters)
                 continue
             self._added = []
             reading = read(answer)
@@ -143,12 +143,14 @@ class Conversation:
         self._sent = size_of(messages)
         return Question(self.model, messages, functions(), parameters.sent)
 
-    def _after_failure(self, error: TransportError) -> None:
+    def _after_failure(self, error: TransportError, parameters: Parameters) -> None:
         if error.kind == "cancelled":
             raise AgentCancelled(error.text) from error
         if error.kind == "overflow":
             if self._room + 1 < len(ROOMS):
                 self._shrink()
+                # Servers count the answer's room as well: where the settings say too much, that is what is too long.
+                parameters.answer_tokens = max(LEAST_ANSWER, parameters.answer_tokens // 2)
                 return
             raise AgentError(f"The question is longer than the context of {self.model} even at its shortest: "
                              f"{error.text} Choose a model with a longer context.", blame="provider") from error

@@ -65,7 +65,8 @@ def _items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _tool(tool: Mapping[str, Any], strict: bool) -> dict[str, Any]:
     function = tool.get("function", {})
-    flat = {"type": "function", **function}
+    # Here, other than in chat completions, schemas are strict unless said, and those know fewer keywords than ours use.
+    flat = {"type": "function", STRICT: False, **function}
     if not strict:
         flat.pop(STRICT, None)
     return flat

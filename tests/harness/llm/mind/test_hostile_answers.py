@@ -165,6 +165,7 @@ def test_a_context_that_is_too_short_gets_a_shorter_question() -> None:
     assert [turn.status for turn in shelf.stored(2)] == ["complete", "failed", "failed", "complete"]
     assert [turn.blame for turn in shelf.stored(2)] == [None, "model", "model", None]
     assert sizes[1] >= sizes[2] >= sizes[3]
+    assert [question.parameters["max_tokens"] for question in script.questions] == [8192, 8192, 4096, 2048]
     with pytest.raises(AgentError, match="even at its shortest") as caught:
         asked(*[overflow() for _ in range(4)])
     assert caught.value.blame == "provider"
