@@ -15,6 +15,7 @@ urlpatterns = [
     path("campaigns/<int:pk>/log.<str:form>", log.export, name="campaign-log"),
     path("campaigns/<int:pk>/do/<str:action>/", control.act_on, name="campaign-act"),
     path("campaigns/<int:pk>/rounds/<int:number>/", detail.round_page, name="round"),
+    path("campaigns/<int:pk>/replay.zip", turns.replay, name="campaign-replay"),
     path("campaigns/<int:pk>/turns.jsonl", turns.campaign_turns, name="campaign-turns"),
     path("campaigns/<int:pk>/rounds/<int:number>/turns.json", turns.round_turns, name="round-turns"),
     path("spot-checks/<int:pk>/", control.answer_spot_check, name="spot-check"),

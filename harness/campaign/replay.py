@@ -24,6 +24,9 @@ from harness.engine.results import AgentFailed, Proposed, result_from_document
 from harness.engine.state import CampaignState
 from harness.engine.step import apply, next_action
 
+ATTENDED = "attended"
+"""An empty file of this name stands in the folder of a campaign that people attended: a site's, exported."""
+
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
@@ -84,7 +87,8 @@ def _recorded(folder: Path) -> tuple[CampaignState, list[str], dict[str, object]
     except (OSError, ValueError, StopIteration) as error:
         raise UsageError(f"{folder} holds no campaign of a language model: {error}. Give the folder that "
                          "`optimize --agent openai --out` wrote.") from error
-    return start_state(goal, attended=False, baseline=baseline), results, hardware, facts
+    attended = (folder / ATTENDED).exists()
+    return start_state(goal, attended=attended, baseline=baseline), results, hardware, facts
 
 
 def _came(result: Proposed | AgentFailed) -> str:

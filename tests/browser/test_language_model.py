@@ -4,8 +4,10 @@ and read afterwards. The model is the project's own scripted server; times are i
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -112,6 +114,16 @@ def test_a_model_is_chosen_watched_stopped_steered_and_read(site: Site, as_perso
     with emma.expect_download() as download:
         emma.click("text=Raw JSON")
     assert download.value.suggested_filename == f"campaign-{number}-round-1-turns.json"
+
+    # The export plays again without the server and without a network, and proposes the same.
+    talk.locator("summary:has-text('Replay without a network')").click()
+    with emma.expect_download() as download:
+        emma.click("text=for a replay")
+    with zipfile.ZipFile(download.value.path()) as archive:
+        archive.extractall(site.folder)
+    again = subprocess.run([sys.executable, "-m", "harness", "replay", str(site.folder / f"campaign-{number}")],
+                           cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert again.returncode == 0 and "candidate for" in again.stdout, again.stdout + again.stderr
     assert wrong == []
 
 
