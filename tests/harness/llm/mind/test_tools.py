@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -250,6 +251,21 @@ def test_impossible_plans_show_their_sum() -> None:
     refused = submit(bench, hypothesis="h1",
                      source=f'{head}PARAMS = {{"BLOCK": 32768, "num_warps": 1}}\n{tail.partition(chr(10))[2]}')
     assert refused.is_error and "Impossible for shape" in refused.text
+
+
+def test_no_tool_runs_a_source(tmp_path: Path) -> None:
+    """Whatever a source would do when it is imported, compiled or called, the tools read it as text."""
+    mark = tmp_path / "ran"
+    deed = f"open({str(mark)!r}, 'w').close()\n"
+    bench = read(Workbench(context(played(begun(), (block(32), "h1", Comparison.SLOWER, None)))))
+    for source in (deed + block(256), block(256) + deed,
+                   block(256).replace("def run(x, out):\n", f"def run(x, out):\n    {deed}"),
+                   block(256).replace('PARAMS = {"BLOCK": 256}', f"PARAMS = {{'BLOCK': {deed.strip()}}}"),
+                   block(256).replace("@numba.njit", f"@numba.njit(cache={deed.strip()})")):
+        assert mark.name in source
+        submit(bench, source=source)
+        use(bench, "check_feasibility", params=f"{{'BLOCK': {deed.strip()}}}")
+    assert not mark.exists()
 
 
 def test_giving_up_needs_the_log_and_a_reason() -> None:
