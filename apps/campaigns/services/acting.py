@@ -11,6 +11,7 @@ from apps.campaigns.choices import CAMPAIGN_ENDED, CampaignState
 from apps.campaigns.jobs.services import jobs_cancel_of
 from apps.campaigns.models import Campaign, Influence
 from apps.campaigns.services.engine import tell
+from apps.campaigns.turns.services import turns_close
 from apps.core.errors import Invalid, Refused
 from apps.stream.services import Log, recording
 from apps.teams import policies
@@ -45,6 +46,7 @@ def act(campaign: Campaign, person: User, kind: str, token_scope: bool = False, 
             also(campaign, log)
         if campaign.state in CAMPAIGN_ENDED:
             jobs_cancel_of(campaign)
+            turns_close(campaign, log, "The campaign ended while this answer was under way.")
         audit_record(
             verb=f"campaign.{kind.lower()}", subject=campaign, actor=person, team=campaign.team, before=before,
             after=campaign.state, reason=_reason(data),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from django.utils import timezone
@@ -14,6 +15,7 @@ from apps.core.errors import LeaseLost
 from apps.stream.services import Log, recording
 
 TEXT_KEPT = 2000
+MOST_TOKENS = 10 ** 12
 
 
 def turn_keep(*, campaign: Campaign, fence: int, document: dict[str, Any]) -> AgentTurn:
@@ -42,17 +44,36 @@ def turn_keep(*, campaign: Campaign, fence: int, document: dict[str, Any]) -> Ag
     return row
 
 
+def turns_close(campaign: Campaign, log: Log, why: str) -> None:
+    """Turns that are open when a campaign ends are over: whoever waits for one of them is told so. Within the
+    transaction that ends it, which locked the campaign's stream."""
+    for row in AgentTurn.objects.filter(campaign=campaign, status=TurnState.OPEN):
+        document = row.document | {"status": TurnState.CANCELLED.value, "error": why}
+        row.status, row.error, row.text = TurnState.CANCELLED, why, json.dumps(document)
+        row.save(update_fields=["status", "error", "text"])
+        _tell(log, campaign, row)
+
+
 def _columns(document: dict[str, Any]) -> dict[str, Any]:
     answer = document.get("answer") or {}
     usage = answer.get("usage") or {}
     return {
         "status": document["status"], "endpoint": _short(document.get("endpoint"), 100),
-        "model": _short(document.get("model"), 200), "tokens_in": max(0, usage.get("input") or 0),
-        "tokens_out": max(0, usage.get("output") or 0), "cost": document.get("cost"),
+        "model": _short(document.get("model"), 200), "tokens_in": _count(usage.get("input")),
+        "tokens_out": _count(usage.get("output")), "cost": _cost(document.get("cost")),
         "currency": _short(document.get("currency"), 8), "latency_s": document.get("latency_s") or 0.0,
         "finish": _short(answer.get("finish"), 64), "blame": _short(document.get("blame"), 16),
         "error": _short(document.get("error"), TEXT_KEPT),
     }
+
+
+def _count(tokens: Any) -> int:
+    """What an endpoint counted, within what a column takes: it may say anything."""
+    return min(max(0, int(tokens or 0)), MOST_TOKENS)
+
+
+def _cost(cost: Any) -> float | None:
+    return float(cost) if cost is not None and math.isfinite(cost) and cost >= 0 else None
 
 
 def _short(text: Any, kept: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from apps.teams.models import User
 from harness.agents.llm.ports import TransportError
 from harness.agents.llm.wire import transport
 from harness.domain.codec import from_document
-from harness.domain.turn import Answer, Turn
+from harness.domain.turn import Answer, Turn, Usage
 from tests.apps.runner.models import (
     KEY,
     TURN_COST,
@@ -127,6 +128,28 @@ def test_killed_in_the_middle_of_an_answer_nothing_complete_is_asked_again(
     late = from_document(AgentTurn.objects.filter(campaign=runner.pk).first().document, Turn)
     with pytest.raises(LeaseLost):
         StoredTurns(of(runner), runner.fence).keep(late)
+
+
+def test_what_a_killed_engine_left_open_is_over_when_the_campaign_ends(
+    asked: Callable[..., CampaignRunner], says_next: Callable[..., Script], person: User
+) -> None:
+    runner = asked()
+    says_next(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        runner.step()
+    services.campaign_stop(campaign=of(runner), person=person)
+    assert statuses(runner) == ["cancelled"]
+    assert Event.objects.get(stream_id=of(runner).stream, kind="agent.turn").data["status"] == "cancelled"
+
+
+def test_an_endpoint_may_count_what_it_likes(
+    asked: Callable[..., CampaignRunner], says_next: Callable[..., Script]
+) -> None:
+    runner = asked()
+    first, second, third = diagnosis()
+    says_next(replace(first, usage=Usage(10 ** 40, -7)), replace(second, usage=Usage(-5, 10)), third)
+    runner.step()
+    assert of(runner).tokens_used == 10 ** 12 + 10 + TURN_TOKENS and of(runner).state == "running"
 
 
 def test_killed_between_the_proposal_and_its_telling_nothing_is_asked_again(
