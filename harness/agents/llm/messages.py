@@ -9,20 +9,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.agents.llm.data import tokens_of
+from harness.agents.llm.tools.arguments import MAX_CHARACTERS
 from harness.domain.turn import Answer, ToolCall
 
 Message = dict[str, Any]
 LEFT_OUT = "(left out to fit the model's context; call the tool again to see it)"
-ECHOED = 2000
-"""Characters of an answer that was cut off or a call that cannot be read, of which the rest is left out."""
+ECHOED, ECHOED_WHOLE = 2000, 12_000
+"""Characters of an answer that go back to the model: of one that was cut off or cannot be read, and of any other."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def said(answer: Answer, cut: bool = False) -> Message:
     """The model's answer as a message. An empty one is named, because servers refuse empty messages."""
     text = answer.text.strip() or answer.refusal.strip()
-    if cut and len(text) > ECHOED:
-        text = f"{text[:ECHOED]} (cut off)"
+    most = ECHOED if cut else ECHOED_WHOLE
+    if len(text) > most:
+        text = f"{text[:most]} ({'cut off' if cut else 'the rest is left out'})"
     if not answer.calls:
         return {"role": "assistant", "content": text or "(empty answer)"}
     return {"role": "assistant", "content": text or None, "tool_calls": [_echo(call) for call in answer.calls]}
@@ -32,8 +34,7 @@ def _echo(call: ToolCall) -> Message:
     """Servers read the arguments of earlier calls as JSON objects and fail where they are not; what came stays in the
     stored answer as it was."""
     try:
-        value = json.loads(call.arguments)
-        sound = isinstance(value, dict)
+        sound = len(call.arguments) <= MAX_CHARACTERS and isinstance(json.loads(call.arguments), dict)
     except (ValueError, RecursionError):
         sound = False
     arguments = call.arguments if sound else json.dumps({"unreadable": call.arguments[:ECHOED]})

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from harness.agents.llm.marks import fenced, tagged
 from harness.agents.llm.tools import TOOLS
 from harness.agents.llm.tools.arguments import arguments_of
 from harness.agents.llm.tools.tool import Refused
@@ -15,9 +16,8 @@ from harness.domain.turn import Answer, ToolCall
 
 Kind = Literal["calls", "prose_calls", "refusal", "truncated", "code", "empty", "prose"]
 CUT = ("length", "max_tokens")
-_FENCE = re.compile(r"^[ \t]*(```|~~~)", re.MULTILINE)
-_BLOCK = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
-_TAGGED = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
+MOST_WRITTEN = 32
+"""Calls written as text that are looked at."""
 _CALLED = re.compile(r"(\w{1,64})\s*\((\{.*\})\)", re.DOTALL)
 
 
@@ -47,7 +47,7 @@ def read(answer: Answer) -> Reading:
     if not text:
         thought = " It thought and said nothing." if answer.reasoning else ""
         return Reading("empty", fault=f"The answer was empty (finish: {answer.finish or 'not given'}).{thought}")
-    if len(_FENCE.findall(text)) % 2 or text.count("<tool_call>") > text.count("</tool_call>"):
+    if fenced(text).unclosed or tagged(text).unclosed:
         return Reading("truncated", cut=True, fault="The answer ends inside a code fence or a call: it was cut off, "
                                                     "whatever its finish reason says.")
     calls = prose_calls(text)
@@ -62,19 +62,18 @@ def read(answer: Answer) -> Reading:
 def prose_calls(text: str) -> tuple[ToolCall, ...]:
     """Calls that were written as text, where they are all of it: ``<tool_call>`` blocks, one JSON object with a known
     tool's name and its arguments, or ``name({...})``. Anything else is prose."""
-    tagged = _TAGGED.findall(text)
-    if tagged:
-        bodies = tagged if not _TAGGED.sub("", text).strip() else []
+    written, blocks = tagged(text), fenced(text)
+    if written.bodies:
+        bodies = [] if written.outside else list(written.bodies[:MOST_WRITTEN])
     else:
-        block = _BLOCK.fullmatch(text)
-        bodies = [block[2].strip() if block else text]
+        bodies = [blocks.blocks[0].strip()] if len(blocks.blocks) == 1 and not blocks.outside else [text]
     calls = [_call(number, body) for number, body in enumerate(bodies)]
     return tuple(call for call in calls if call is not None) if None not in calls else ()
 
 
 def kernel_in(text: str) -> str:
     """The longest fenced block that defines ``run``, empty where there is none."""
-    blocks = [body for _, body in _BLOCK.findall(text) if re.search(r"^def run\(", body, re.MULTILINE)]
+    blocks = [block for block in fenced(text).blocks if block.startswith("def run(") or "\ndef run(" in block]
     return max(blocks, key=len, default="")
 
 

@@ -27,12 +27,12 @@ def arguments_of(tool: Tool, text: str) -> dict[str, Any]:
                       "read. Send less.")
     try:
         value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+        found = _violations(tool, value) or _unreadable(value)
     except RecursionError:
         raise Refused(f"The arguments of {tool.name} are nested too deeply. {usage(tool)}") from None
     except ValueError as error:
         raise Refused(f"The arguments of {tool.name} are not valid JSON: {one_line(str(error), 200)}. Nothing was run. "
                       f"{usage(tool)}") from None
-    found = [*_violations(tool, value), *_unreadable(value)]
     if found:
         listed = " ".join(f"({n}) {sentence}" for n, sentence in enumerate(found[:MAX_FINDINGS], start=1))
         raise Refused(f"The arguments of {tool.name} are wrong and nothing was run. {listed} {usage(tool)}")

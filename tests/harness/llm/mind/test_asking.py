@@ -139,7 +139,7 @@ def test_the_model_is_told_when_its_turns_run_out() -> None:
 
 def test_a_stubborn_model_is_stopped() -> None:
     script = Script(calls(LOG), *[calls(submits(block(32)))] * 9)
-    with pytest.raises(AgentError, match="6 proposals of this asking were refused.*tried in round 1"):
+    with pytest.raises(AgentError, match=r"6 proposals of this asking were refused.*tried in round 1"):
         propose(script, Shelf())
     assert len(script.questions) == 7
 

@@ -89,6 +89,36 @@ def test_three_in_a_row_end_the_asking(name: str) -> None:
     assert caught.value.money == pytest.approx(3 * (1000 + 4 * 100) / 1e6)
 
 
+NESTED = 900
+BUSY = {
+    "fences that never close": "```a\n" * 200_000 + "~~~\n" * 2,
+    "calls that never close": "</tool_call>" * 100_000 + "<tool_call>" * 100_000,
+    "a call of blanks": "<tool_call>" + " " * 1_000_000 + "x</tool_call>",
+    "blanks": " \n\t" * 300_000 + "x",
+    "written call, nested": f"query_log({{{'[' * 100_000}}})",
+    "prose without end": "word " * 400_000,
+}
+
+
+@pytest.mark.parametrize("name", BUSY)
+def test_a_text_that_is_made_to_keep_a_reader_busy_is_read_at_once(name: str) -> None:
+    """A pattern that has a choice at every mark would not come to an end on these."""
+    _, script, shelf = asked(says(BUSY[name]), END)
+    assert shelf.stored(2)[0].blame == "model"
+    assert len(json.dumps(list(script.questions[-1].messages))) < 60_000, "and does not go back as it came"
+
+
+@pytest.mark.parametrize("arguments", [
+    "[" * NESTED + "]" * NESTED, '{"direction": ' + "[" * NESTED + "]" * NESTED + "}",
+    '{"a":' * NESTED + "1" + "}" * NESTED, '{"direction": ' + "9" * 10_000 + "}", '{"direction": 1e999}',
+    '{"direction": "' + "x" * 500_000 + '"}',
+])
+def test_arguments_that_are_deep_or_large_are_refused(arguments: str) -> None:
+    _, script, shelf = asked(calls(("query_log", arguments)), END)
+    assert shelf.stored(2)[0].blame == "model"
+    assert len(json.dumps(list(script.questions[-1].messages))) < 60_000
+
+
 def test_what_is_sent_back_can_be_read_by_every_server() -> None:
     for answer, _, _ in HOSTILE.values():
         _, script, _ = asked(answer, END)
