@@ -68,10 +68,13 @@ def fill_sequence(
     elif regime == "huge":
         v *= VALUE_SCALE[dtype]
     elif regime == "wide":
-        v *= 10 ** uniform(tuple(v.shape), generator, -4.0, 4.0)
+        reach = 1.5 if dtype is torch.float16 else 4.0  # whose small probabilities are multiples of 6e-8
+        v *= 10 ** uniform(tuple(v.shape), generator, -reach, reach)
     elif regime == "zeros":
         v *= 0.0
     elif regime == "denormal":
+        if dtype is torch.float16:  # a probability that it cannot hold times a normal value is as large as these
+            v *= 0.125
         chosen = torch.rand(v.shape, generator=generator) < 2 / 3
         v[chosen] = denormals(tuple(v.shape), dtype, generator)[chosen]
     elif regime in ("rising", "falling"):
