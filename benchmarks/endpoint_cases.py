@@ -22,6 +22,7 @@ from harness.campaign.model_turns import HeldTurns
 from harness.campaign.start import start_state
 from harness.domain.goal import AgentChoice
 from harness.domain.log import LogEntry
+from harness.domain.request import EvaluationRequest
 from harness.domain.turn import Turn, Usage
 from harness.engine.log import log_entries
 
@@ -72,7 +73,7 @@ def ask(server: str, case: str, url: str, *, model: str = "gpt-4o-mini", tools: 
     said = f"'{answer.text[:30]}'" if answer.text else calls or answer.refusal[:60] or "nothing"
     left = f"; left out: {', '.join(answer.dropped)}" if answer.dropped else ""
     return Row(server, case, f"{len(deltas)} pieces in {time.monotonic() - began:.1f} s{left}",
-               f"{answer.finish}: {said}", 1, tokens_of(answer.usage), "")
+               f"{answer.finish or 'no reason given'}: {said}", 1, tokens_of(answer.usage), "")
 
 
 def four_at_once(server: str, url: str, **options: Any) -> Row:
@@ -87,6 +88,20 @@ def four_at_once(server: str, url: str, **options: Any) -> Row:
 def tokens_of(usage: Usage) -> str:
     """Tokens, and whether they are the server's own count."""
     return f"{usage.total:,}" + (" (estimated)" if usage.estimated else "")
+
+
+def baseline_once(evaluate: Evaluator) -> Evaluator:
+    """Judges every candidate afresh, but an operator's baseline only once: it is the same kernel in each campaign."""
+    known: dict[str, Any] = {}
+
+    def judge(request: EvaluationRequest) -> Any:
+        if request.against:
+            return evaluate(request)
+        if request.candidate.digest not in known:
+            known[request.candidate.digest] = evaluate(request)
+        return known[request.candidate.digest]
+
+    return judge
 
 
 def campaign(server: str, persona: str, url: str, evaluate: Evaluator, *, model: str, rounds: int = 2,
@@ -117,11 +132,13 @@ def campaign(server: str, persona: str, url: str, evaluate: Evaluator, *, model:
 
 def _kernel(entry: LogEntry) -> str:
     """One round of the log: its tier, what came out, and whether it was claimed otherwise."""
+    if entry.step_tier is None:
+        return f"round {entry.round} brought none"
     change = entry.performance_change
     measured = f" {change.ratio:.2f}x {entry.conclusion}" if change is not None else ""
     claim = f", claim of {entry.agent_claim.gain:+.0%} contradicted" \
         if entry.claim_contradicted and entry.agent_claim and entry.agent_claim.gain is not None else ""
-    return f"{entry.step_tier or 'no tier'} {entry.outcome}{measured}{claim}"
+    return f"{entry.step_tier} {entry.outcome}{measured}{claim}"
 
 
 def _happened(turns: list[Turn]) -> str:

@@ -37,14 +37,13 @@ RULES = """\
 version: 1
 defaults: {fallback: deterministic_echo}
 rules:
-  - name: filtered
-    when: {model_matches: "^filtered$"}
-    respond: {status: 400, error: "The response was filtered (content_filter)"}
-  - name: broken
-    when: {model_matches: "^broken$"}
-    respond: {status: 500, error: "internal error"}
-  - name: gives up at once
-    when: {model_matches: "^tired$", tools_include: give_up}
+  - name: reads first
+    when: {model_matches: tired, previous_message_role: system}
+    respond:
+      tool_calls:
+        - {name: query_log, arguments: {direction: null}}
+  - name: then gives up
+    when: {model_matches: tired, tools_include: give_up}
     respond:
       tool_calls:
         - {name: give_up, arguments: {reason: "I have no idea what to do here."}}
@@ -139,9 +138,10 @@ def _wait(address: str, process: subprocess.Popen[bytes], seconds: float) -> Non
     raise SystemExit(f"{address} did not answer within {seconds:g} s.")
 
 
-def control(url: str, path: str, document: Any = None) -> Any:
+def control(url: str, path: str, document: Any = None, method: str | None = None) -> Any:
     """A call of llmock's control API beside the ``/v1`` that ``url`` ends with."""
     data = None if document is None else json.dumps(document).encode()
-    request = urllib.request.Request(url.rpartition("/v1")[0] + path, data=data, method="POST" if data else "GET")
+    request = urllib.request.Request(url.rpartition("/v1")[0] + path, data=data,
+                                     method=method or ("POST" if data else "GET"))
     with urllib.request.urlopen(request, timeout=10) as answer:
         return json.load(answer)

@@ -45,8 +45,9 @@ def make_client(endpoint: Endpoint, key: str | None) -> openai.AsyncOpenAI:
     # Reading has limits of its own, by events; this one is for what hangs below them.
     timeout = http_package().Timeout(connect=endpoint.connect_s, pool=endpoint.connect_s, write=WRITE_S,
                                      read=endpoint.connect_s + max(endpoint.first_token_s, endpoint.answer_s))
-    http = openai.DefaultAsyncHttpxClient(trust_env=False, follow_redirects=False, timeout=timeout,
-                                          verify=_trusted(endpoint.ca_file), event_hooks={"request": [dress], "response": [bound]})
+    http = openai.DefaultAsyncHttpxClient(
+        trust_env=False, follow_redirects=False, verify=_trusted(endpoint.ca_file), timeout=timeout,
+        event_hooks={"request": [dress], "response": [bound]})
     return openai.AsyncOpenAI(api_key="added by a hook", base_url=endpoint.url, max_retries=0, timeout=timeout,
                               http_client=http)
 

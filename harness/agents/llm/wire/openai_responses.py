@@ -24,8 +24,9 @@ def request(question: Question, without: Collection[str]) -> dict[str, Any]:
     the whole conversation goes with every question."""
     parameters = spelt(question.parameters)
     messages = [dict(item) for item in question.messages]
-    if not question.tools or TOOLS in without:
+    if TOOLS in without:
         messages = without_tools(messages)
+    if not question.tools or TOOLS in without:
         parameters = {name: value for name, value in parameters.items() if name not in WITH_TOOLS}
     items = [item for message in messages for item in _items(message)]
     body: dict[str, Any] = {"model": question.model, "input": items}

@@ -33,7 +33,7 @@ class Patience:
         endpoint asks for; asking sooner would fail for sure, so a long one ends the patience at once."""
         growing = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(self.failures, 10))
         self.failures += 1
-        wait = max(asked or 0.0, growing * (0.5 + 0.5 * self._jitter()))
+        wait = max(asked or 0.0, growing * (0.75 + 0.25 * self._jitter()))
         return wait if self._clock() + wait < self._until else None
 
 

@@ -78,6 +78,11 @@ class OpenAITransport:
                              "server's environment. Set it, restart the server and resume.", kind="refused")
 
 
+def _said(fault: Fault) -> str:
+    """What the endpoint said, to be followed by the rest of a sentence."""
+    return fault.text.rstrip(". ")
+
+
 class _Asking:
     """One question until it is answered or given up."""
 
@@ -169,7 +174,7 @@ class _Asking:
             return self.error("overflow", f"{self._who()} finds the question too long for the model "
                                           f"{self.question.model!r}: {fault.text}")
         if fault.cure in ("none", "without"):
-            return self.error("refused", f"{self._who()} refused the question: {fault.text}. Asking again will not "
+            return self.error("refused", f"{self._who()} refused the question: {_said(fault)}. Asking again will not "
                                          "help; mend the endpoint, its key or the model's name, then resume.")
         self.cuts += fault.cure == "cut"
         wait = None if self.cuts >= MOST_CUTS else self.patience.wait_s(fault.after_s)
@@ -179,7 +184,7 @@ class _Asking:
         asked = f" and asks to wait {fault.after_s:,.0f} s" if fault.after_s and fault.after_s >= 1 else ""
         tries = f"{self.retries + 1} tries" if self.retries else "one try"
         return self.error("broken" if fault.cure == "cut" else "unavailable",
-                          f"{self._who()} did not answer after {tries}: {fault.text}{asked}. Resume when it is back.")
+                          f"{self._who()} did not answer after {tries}: {_said(fault)}{asked}. Resume when it is back.")
 
     def _who(self) -> str:
         return f"The endpoint {self.endpoint.name!r}"

@@ -32,7 +32,7 @@ def test_the_patience_always_ends_and_no_wait_goes_beyond_it(seconds, jitter, as
         if wait is None:
             break
         assert wait >= (wish or 0.0)
-        assert 0.25 <= wait <= max(LONGEST_WAIT_S, wish or 0.0)
+        assert 0.375 <= wait <= max(LONGEST_WAIT_S, wish or 0.0)
         clock.now += wait
     assert clock.now <= seconds
 
