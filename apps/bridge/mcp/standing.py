@@ -99,7 +99,7 @@ def _round(record: Round) -> dict[str, Any]:
 
 
 def _budget(state: CampaignState) -> dict[str, Any]:
-    budget = state.goal.budget
+    budget = state.allowance
     return {
         "rounds": [len(state.concluded), budget.rounds],
         "evaluations": [sum(record.evaluated for record in state.rounds), budget.evaluations],

@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from apps.bridge.runner import engine_loop
 from apps.bridge.runner.campaign_loop import CampaignRunner
@@ -79,6 +81,17 @@ def test_nobody_is_sent_away_while_there_is_room(
     campaigns = {begin_campaign(person).pk for _ in range(THREADS)}
     assert started(loop) == started(loop) == campaigns
     assert not any(active.runner.aside.is_set() for active in loop._active.values())
+
+
+def test_leases_are_kept_while_agents_think(loop: EngineLoop, person: User) -> None:
+    campaign = begin_campaign(person)
+    started(loop)
+    loop._active[campaign.pk].runner.asking = True
+    soon = timezone.now() + timedelta(seconds=1)
+    Campaign.objects.filter(pk=campaign.pk).update(lease_expires_at=soon)
+    loop._renew()
+    expires = Campaign.objects.get(pk=campaign.pk).lease_expires_at
+    assert expires is not None and expires > soon + timedelta(seconds=10)
 
 
 def test_an_agent_at_work_hears_of_a_pause_from_the_main_thread(loop: EngineLoop, person: User) -> None:
