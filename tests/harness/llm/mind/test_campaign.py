@@ -6,19 +6,20 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from harness.agents.llm.agent import LanguageModel
 from harness.agents.llm.ports import Question, TransportError
+from harness.agents.registry import LABELS, make_agent
 from harness.campaign.model_turns import FileTurns, keep_facts
 from harness.campaign.replay import replay
 from harness.campaign.start import start_state
 from harness.cli import main
 from harness.cli.optimize import optimize
 from harness.domain.errors import UsageError
-from harness.domain.goal import Budget, Goal, Stop
+from harness.domain.goal import AgentChoice, Budget, Goal, Stop
 from harness.domain.turn import Answer
 from harness.domain.vocabulary import Backend, Tier
 from harness.engine.state import Status
@@ -128,6 +129,15 @@ def test_what_is_not_in_the_settings_is_said_before_anything_runs(options: list[
     assert main(["optimize", "--operator", "softmax", "--backend", "numba", "--agent", "openai", "--endpoints",
                  str(file), *options]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["openai", "mcp"])
+def test_an_agent_that_cannot_be_asked_from_here_is_a_usage_error(kind: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        make_agent(AgentChoice(kind))
+    assert caught.value.code == "agent_unavailable" and "--agent playbook" in caught.value.text
+    assert isinstance(make_agent(CHOICE, desk=desk(Script())), LanguageModel)
+    assert set(LABELS) == set(get_args(get_type_hints(AgentChoice)["kind"]))
 
 
 def test_a_folder_that_is_no_campaign_of_a_model(tmp_path: Path) -> None:
