@@ -52,7 +52,11 @@ async def exchange(endpoint: Endpoint, key: str | None, sending: Sending, pieces
     """
     network = http_package()
     try:
-        async with asyncio.timeout(endpoint.connect_s + endpoint.answer_s), make_client(endpoint, key) as client:
+        made = make_client(endpoint, key)
+    except OSError as error:
+        return Fault("none", f"the file {endpoint.ca_file} of its ca_file cannot be used ({error.strerror or error})")
+    try:
+        async with asyncio.timeout(endpoint.connect_s + endpoint.answer_s), made as client:
             return await _ask(client, endpoint, sending, pieces, told)
     except openai.APIStatusError as error:
         headers = {name.lower(): value for name, value in error.response.headers.items()}
