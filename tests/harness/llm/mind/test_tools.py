@@ -160,9 +160,10 @@ def test_a_diagnosis_ends_with_its_best_idea_implemented() -> None:
     assert "not ranked" in use(bench, "state_hypotheses", **ideas(*reversed(IDEAS))).text
     assert "share an id" in use(bench, "state_hypotheses", **ideas(IDEAS[0], *IDEAS)).text
     for name in ("h1\n", "", "h 1", "h" * 25, "-h"):
-        assert "'hypotheses.0.id'" in use(bench, "state_hypotheses", **ideas(replace(IDEAS[0], id=name), *IDEAS[1:])).text
-    assert "'hypotheses.2.function'" in use(bench, "state_hypotheses",
-                                            **ideas(*IDEAS[:2], replace(IDEAS[2], function="f\n"))).text
+        wrong = ideas(replace(IDEAS[0], id=name), *IDEAS[1:])
+        assert "'hypotheses.0.id'" in use(bench, "state_hypotheses", **wrong).text
+    wrong = ideas(*IDEAS[:2], replace(IDEAS[2], function="f\n"))
+    assert "'hypotheses.2.function'" in use(bench, "state_hypotheses", **wrong).text
     assert bench.stated == () and not use(bench, "state_hypotheses", **ideas()).is_error and bench.stated == IDEAS
     assert "best hypothesis is implemented first: h1" in submit(bench).text
     end = submit(bench, hypothesis="h1", claimed_gain=2).ends
