@@ -72,12 +72,18 @@ def agent_context(campaign: Campaign, rounds: list[Round]) -> dict[str, Any]:
         "steered": [steer_line(one) for one in reversed(campaign.steering or [])],
         "directions": directions_of(campaign, rounds),
         "models": model_options(here) if here else [],
+        "outside": outside_asking(campaign) if campaign.agent_kind == "mcp" and not ended else None,
     }
 
 
 def turn_lines(campaign: Campaign, round_number: int) -> list[TurnLine]:
     """Turns of the round, oldest first."""
     return [TurnLine(row, tools_of(row)) for row in turns_of(campaign, round_number)]
+
+
+def outside_asking(campaign: Campaign) -> Any:
+    """What an agent outside of this server did in the present asking; ``None`` before its first call."""
+    return campaign.outside_askings.last()  # type: ignore[attr-defined]
 
 
 def tools_of(row: AgentTurn) -> tuple[str, ...]:

@@ -223,3 +223,20 @@ def test_the_feed_reads_turns_and_steering_as_sentences() -> None:
     assert said == "Round 2: good answered (turn 3, sample 2, 1280 tokens, 0.0123\u202fUSD, 4.2\u202fs)."
     said = sentence("campaign.steered", {"by": "Ben", "kind": "forbid", "direction": "tiling", "text": "We keep it."})
     assert said == "Ben forbade tiling: We keep it."
+
+
+def test_an_outside_agent_has_its_card_and_reads_words(configured: World, sign_in: SignIn) -> None:
+    choice = {"kind": "mcp", "endpoint": None, "model": None, "effort": None, "strategy": None}
+    world = configured.new_campaign(agent=choice)
+    address = f"/campaigns/{world.campaign.pk}/"
+    text = read(sign_in(world.ada), address)
+    assert "Outside agent" in text and "/mcp</code> with an API token" in text and "Give a hint" in text
+    assert "Change the model" not in text and "Stop this answer" not in text
+    world.campaign.outside_askings.create(  # type: ignore[attr-defined]
+        answers_before=0, round=1, attempt=1, journal=[{"tool": "<b>query_log</b>", "error": True}])
+    assert "<b>query_log" not in sign_in(world.ada).get(address).content.decode()
+
+
+def test_agents_that_are_programs_have_no_such_card(plain_world: World, sign_in: SignIn) -> None:
+    text = read(sign_in(plain_world.ada), f"/campaigns/{plain_world.campaign.pk}/")
+    assert 'id="agent"' not in text and "answer.js" not in text
