@@ -10,6 +10,7 @@ from harness.engine.errors import EngineError
 from harness.engine.results import Steered
 from harness.engine.state import CampaignState, Status
 
+FUNCTION_KEPT = 100
 STEERABLE = ("openai", "mcp")
 """Agents that read words. The others are programs: edit their hypotheses, or fork the campaign."""
 
@@ -46,7 +47,8 @@ def _hinted(state: CampaignState, result: Steered) -> CampaignState:
 
 def _directed(state: CampaignState, result: Steered) -> CampaignState:
     name, _, function = result.direction.partition(":")
-    if name not in tuple(Direction) or (":" in result.direction and not function):
+    named = function.isidentifier() and len(function) <= FUNCTION_KEPT
+    if name not in tuple(Direction) or (":" in result.direction and not named):
         raise EngineError(f"'{result.direction}' is no direction. Directions: {', '.join(Direction)}, with or without "
                           "a kernel function behind a colon.")
     others = tuple(entry for entry in state.forbidden if entry[0] != result.direction)

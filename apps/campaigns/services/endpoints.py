@@ -9,6 +9,8 @@ from django.conf import settings
 from apps.bridge import api
 from apps.core.errors import Invalid
 
+NAME_KEPT = 200
+
 
 def check_choice(choice: dict[str, Any], *, budget: dict[str, Any], currency: str = "") -> None:
     """Refuse what the server's settings do not offer. ``currency`` is what the campaign was charged in so far.
@@ -18,6 +20,11 @@ def check_choice(choice: dict[str, Any], *, budget: dict[str, Any], currency: st
     """
     if choice["kind"] != "openai":
         return
+    for name in ("endpoint", "model", "effort"):
+        said = choice.get(name) or ""
+        if len(said) > NAME_KEPT or api.plain_text(said, NAME_KEPT) != said:
+            raise Invalid(f"This cannot be the agent's {name}: names have at most {NAME_KEPT} characters, all of them "
+                          "visible.", key=f"agent.{name}")
     here = api.endpoints_of(settings.ENDPOINTS_PATH)
     found = here.named(choice.get("endpoint") or "")
     if found is None:

@@ -101,7 +101,7 @@ def campaign_start(*, campaign: Campaign, person: User, token_scope: bool = Fals
 def campaign_pause(
     *, campaign: Campaign, person: User, reason: str = "", token_scope: bool = False
 ) -> Campaign:
-    """Pause: nothing new is leased, what runs may end."""
+    """Pause: nothing new is leased, an evaluation that runs may end; an answer of a model that comes in is stopped."""
     text = reason.strip() or f"{person.name} paused it."
     return act(campaign, person, "Paused", token_scope, reason=text, code="person", person=person.name)
 

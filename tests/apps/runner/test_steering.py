@@ -83,7 +83,8 @@ def test_another_model_of_this_server_works_on(campaign: Campaign, person: User,
 @pytest.mark.parametrize(("asked", "key"), [
     ({"kind": "shout"}, "kind"), ({"kind": "hint", "text": "x" * 2001}, "text"),
     ({"kind": "model", "endpoint": "elsewhere"}, "agent.endpoint"), ({"kind": "model", "model": "m9"}, "agent.model"),
-    ({"kind": "model", "effort": "high"}, "agent.effort"),
+    ({"kind": "model", "effort": "high"}, "agent.effort"), ({"kind": "model", "model": "a\x00b"}, "agent.model"),
+    ({"kind": "model", "model": "m" * 201}, "agent.model"),
 ])
 def test_what_the_server_does_not_have_is_refused(
     campaign: Campaign, person: User, asked: dict[str, str], key: str

@@ -66,6 +66,8 @@ def test_a_restructuring_asked_for_while_the_agent_thinks_is_asked_next() -> Non
     (Steered("ada", "hint", "  "), "empty"),
     (Steered("ada", "forbid", direction="speed"), "no direction"),
     (Steered("ada", "forbid", direction="tiling:"), "no direction"),
+    (Steered("ada", "forbid", direction="tiling:<b>\x00"), "no direction"),
+    (Steered("ada", "forbid", direction="tiling:" + "f" * 101), "no direction"),
     (Steered("ada", "allow", direction="tiling"), "Nobody forbade"),
     (Steered("ada", "model"), "Name the endpoint"),
 ])
