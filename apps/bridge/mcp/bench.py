@@ -86,7 +86,8 @@ def _asked(caller: Caller, standing: Standing, asked: AskAgent, name: str, argum
         return Reply(result.text, is_error=result.is_error)
     trace = {"agent": "outside of this server, through MCP", "calls": row.journal}
     read = row.log_queries > 0
-    return hand_in(caller, campaign, asked, replace(result.ends, queried_log=read, trace=trace), queried_log=read)
+    proposal = replace(result.ends, queried_log=read, trace=trace)
+    return hand_in(caller, campaign, asked, proposal, queried_log=read, said=result.text)
 
 
 def _bench(standing: Standing) -> agents.Workbench:

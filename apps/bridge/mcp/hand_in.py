@@ -13,8 +13,10 @@ from harness.domain.proposal import Proposal
 from harness.engine.actions import AskAgent
 
 
-def hand_in(caller: Caller, campaign: Campaign, asked: AskAgent, proposal: Proposal, *, queried_log: bool) -> Reply:
-    """Tell the engine. Whoever the token stands for, and whoever made it, had a hand in the kernel and may not approve.
+def hand_in(caller: Caller, campaign: Campaign, asked: AskAgent, proposal: Proposal, *, queried_log: bool,
+            said: str) -> Reply:
+    """Tell the engine; ``said`` is what the tool says of it. Whoever the token stands for, and whoever made it, had a
+    hand in the kernel and may not approve.
 
     Raises:
         Refused, Invalid, MovedOn: see the sentence; nothing was recorded.
@@ -25,10 +27,10 @@ def hand_in(caller: Caller, campaign: Campaign, asked: AskAgent, proposal: Propo
         campaign=campaign, person=caller.user, proposal=to_document(proposal), queried_log=queried_log,
         round_number=asked.round, attempt=len(asked.bounced) + 1, makers=[maker] if maker is not None else [],
         token_scope=caller.token.can_run_campaigns)
-    return _said(facts, asked)
+    return _reply(facts, asked, said)
 
 
-def _said(facts: api.EngineFacts, asked: AskAgent) -> Reply:
+def _reply(facts: api.EngineFacts, asked: AskAgent, said: str) -> Reply:
     """What the engine did with it."""
     found = next((record for record in facts.rounds if record.number == asked.round), None)
     bounces = found.bounces if found is not None else ()
@@ -37,9 +39,9 @@ def _said(facts: api.EngineFacts, asked: AskAgent) -> Reply:
         if found is not None and found.state == "concluded":
             text += f" That was the third time: round {asked.round} is over."
         return Reply(text, is_error=True, data={"code": bounces[-1]["code"], "text": bounces[-1]["text"]})
-    state = found.state if found is not None else facts.state
+    state = found.state if found is not None else ""
     if state == "evaluating":
-        return Reply(f"Handed in as round {asked.round}; the site checks and measures it. wait_for_verdict says what "
-                     "came of it.")
-    return Reply(f"Handed in: round {asked.round} is {state}, the campaign is {facts.state}. wait_for_verdict says "
-                 "what follows.")
+        said = f"Handed in as round {asked.round}; the site checks and measures it."
+    elif found is not None and state == "concluded":
+        said = f"Handed in; round {asked.round} is over without a measurement ({found.outcome})."
+    return Reply(f"{said} wait_for_verdict says what follows.")

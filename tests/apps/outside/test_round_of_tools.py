@@ -198,7 +198,7 @@ def test_an_answer_that_the_engine_sends_back_says_why_and_asks_for_the_log_agai
         asked = bench.standing_of(Campaign.objects.get(pk=scene.campaign.pk)).asked
         assert asked is not None
         proposal = Proposal("candidate", True, (), Candidate("h9", str(kernel()["source"]), "x"))
-        reply = bench.hand_in(scene.caller(), scene.campaign, asked, proposal, queried_log=attempt > 1)
+        reply = bench.hand_in(scene.caller(), scene.campaign, asked, proposal, queried_log=attempt > 1, said="Done.")
         assert reply.is_error and "Sent back" in reply.text
         assert reply.data is not None and reply.data["code"] == ("log_not_queried" if attempt == 1
                                                                  else "hypotheses_invalid")
@@ -206,3 +206,10 @@ def test_an_answer_that_the_engine_sends_back_says_why_and_asks_for_the_log_agai
         assert scene.call("state_hypotheses", hypotheses=ideas()).is_error
     standing = scene.call("wait_for_verdict", seconds=0).data
     assert standing is not None and standing["round"] == 2 and standing["last_round"]["conclusion"] == "failed"
+
+
+def test_giving_up_leaves_the_choice_to_a_person(scene: Scene) -> None:
+    scene.call("query_log", direction=None)
+    reply = scene.call("give_up", reason="No idea is left that is worth a round.")
+    assert not reply.is_error and "a person chooses" in reply.text
+    assert scene.campaign.rounds.get(number=1).state == "cancelled"
