@@ -48,9 +48,9 @@ LANES = """\
         offsets = start + steps + lanes
         values = tl.load(source + offsets, mask=offsets < {end}, other=float("-inf"){policy}).to(tl.float32)
         highest = tl.maximum(tops, tl.max(values, 0))
-        safe = tl.where(highest == float("-inf"), 0.0, highest) * 1.4426950408889634
-        powers = tl.exp2(values * 1.4426950408889634 - safe[None, :])
-        sums = sums * tl.exp2(tops * 1.4426950408889634 - safe) + tl.sum(powers, 0)
+        safe = tl.where(highest == float("-inf"), 0.0, highest)
+        powers = tl.exp2((values - safe[None, :]) * 1.4426950408889634)
+        sums = sums * tl.exp2((tops - safe) * 1.4426950408889634) + tl.sum(powers, 0)
         tops = highest
     top = tl.max(tops, 0)
 """

@@ -79,7 +79,10 @@ def _topk(
     groups_hit = tl.sum(each, 0)
     count = k
     if groups_hit <= KEPT:
-        place = (tl.cumsum(each, 0) - each)[:, None] + tl.cumsum(hit.to(tl.int32), 1) - 1
+        if PASSES < 8:
+            place = tl.reshape(tl.cumsum(tl.reshape(hit.to(tl.int32), [TEAM * PASSES]), 0), [TEAM, PASSES]) - 1
+        else:
+            place = (tl.cumsum(each, 0) - each)[:, None] + tl.cumsum(hit.to(tl.int32), 1) - 1
         tl.store(starts + place, first + tl.zeros([TEAM, PASSES], tl.int32), mask=hit)
         tl.debug_barrier()
         inner = tl.arange(0, 8 * STEPS)[None, :]

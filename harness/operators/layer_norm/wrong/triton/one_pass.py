@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-PARAMS = {"BLOCK": 1024, "num_warps": 4}
+PARAMS = {"BLOCK": 1024, "num_warps": 8}
 
 
 @triton.jit
