@@ -140,6 +140,7 @@ def document_of(state: CampaignState, final: Verdict | None, label: str, seconds
         "rounds": len(state.concluded),
         "evaluations": sum(record.evaluated for record in state.rounds),
         "seconds": seconds,
+        "asked": {"turns": state.turns, "tokens": state.tokens, "money": state.money},
         "hypotheses": [to_document(hypothesis) for hypothesis in state.hypotheses],
         "baseline": {"digest": state.baseline.digest,
                      "verdict": to_document(state.baseline_verdict) if state.baseline_verdict else None},
@@ -167,5 +168,8 @@ def _print(state: CampaignState, final: Verdict | None, seconds: float, out: Pat
         where = f"are in {out / 'requests'}" if out else "are written with --out"
         print(f"This was a dry run: nothing was timed. Requests for a GPU host {where}.")
     print(f"{state.status}: {state.cause} {len(state.concluded)} rounds in {seconds:.0f} s.")
+    if state.turns:
+        cost = f", {state.money:.4f} by the endpoint's prices" if state.money else ""
+        print(f"The model answered {state.turns} times: {state.tokens:,} tokens{cost}.")
     if out is not None:
         print(f"Report: {out / 'report.html'}")

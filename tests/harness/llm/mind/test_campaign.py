@@ -68,6 +68,7 @@ def test_a_campaign_and_its_replay(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "claimed +300% - CONTRADICTED by the measurement" in told
     again = [json.dumps(list(question.messages)) for question in script.questions]
     assert any("tried in round 2" in text for text in again), "the repeated idea was sent back with its round"
+    assert document["asked"] == {"turns": 7, "tokens": 7700, "money": pytest.approx(0.0098)}
     askings = list(replay(tmp_path))
     assert [one.differs for one in askings] == [""] * 4 and [len(one.turns) for one in askings] == [2, 2, 2, 1]
     assert main(["replay", str(tmp_path), "--round", "2"]) == 0
