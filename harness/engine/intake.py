@@ -45,9 +45,12 @@ def candidates_of(result: Proposed) -> tuple[tuple[Candidate, str | None], ...]:
 
 
 def chosen(state: CampaignState, result: Proposed) -> tuple[Candidate, str | None]:
-    """The first candidate of an accepted answer that may be tried, with the digest of its normal form."""
-    return next((candidate, digest) for candidate, digest in candidates_of(result)
-                if _candidate_bounce(state, result.proposal, candidate) is None)
+    """The first candidate of an accepted answer that may be tried and is new, else the first that may be tried; with
+    the digest of its normal form."""
+    known = tried(state)
+    allowed = [(candidate, digest) for candidate, digest in candidates_of(result)
+               if _candidate_bounce(state, result.proposal, candidate) is None]
+    return next((one for one in allowed if one[1] not in known), allowed[0])
 
 
 def _hypotheses_bounce(state: CampaignState, proposal: Proposal, purpose: str) -> Bounce | None:

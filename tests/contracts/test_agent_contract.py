@@ -152,4 +152,6 @@ def test_an_agent_that_is_not_installed_says_what_it_needs() -> None:
         make_agent(AgentChoice("openai"))
     with pytest.raises(UsageError, match="halving, exhaustive"):
         make_agent(AgentChoice("autotune", strategy="annealing"))
-    assert set(LABELS) == {"playbook", "autotune", "openai"}
+    with pytest.raises(UsageError, match="outside of this server"):
+        make_agent(AgentChoice("mcp"))
+    assert set(LABELS) == {"playbook", "autotune", "openai", "mcp"}

@@ -66,6 +66,13 @@ def test_the_first_acceptable_one_is_taken_where_the_preferred_one_is_not() -> N
     assert state.rounds[-1].normal_digest == "normal-c" and waiting(state) == []
 
 
+def test_a_new_kernel_goes_before_one_that_was_tried() -> None:
+    state = apply(started(), samples(2, "a", "c", "a2", digests={"a2": "normal-a"}))
+    assert state.rounds[-1].normal_digest == "normal-c" and waiting(state) == []
+    alone = apply(started(), samples(2, "a", "a2", digests={"a2": "normal-a"}))
+    assert alone.rounds[-1].verdict is not None and alone.rounds[-1].verdict.outcome is Outcome.DUPLICATE
+
+
 def test_budgets_hold_over_the_queue() -> None:
     state = begun(replace(goal(rounds=2), agent=AgentChoice("openai", "here", "m1", best_of=4)))
     state = apply(played(state, ("a", "h1", Comparison.CANNOT_TELL)), samples(2, "b", "c", "d"))
