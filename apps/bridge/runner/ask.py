@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from django.db import DatabaseError
+
 from apps.bridge.runner.desk import desk_for
 from apps.campaigns import services
 from apps.campaigns.models import Campaign
@@ -67,8 +69,8 @@ def _answer(campaign: Campaign, fence: int, state: CampaignState, action: action
     except AgentCancelled as stopped:
         log.info("Campaign %s: %s", campaign.pk, stopped.text)
         return None
-    except AppError:
-        raise  # the lease is another engine's by now, or a person was quicker
+    except (AppError, DatabaseError):
+        raise  # the lease is another engine's by now, or rows could not be written: not the agent's doing, tried again
     except HarnessError as error:
         return results.AgentFailed(action.round, plain(error.text, REASON_KEPT), "provider")
     except Exception as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.core import serializers
+from django.db import OperationalError
 
 from apps.bridge import api
 from apps.bridge.runner import campaign_loop
@@ -259,6 +260,20 @@ def test_a_key_that_an_endpoint_says_back_is_stored_nowhere(
     assert AgentTurn.objects.first().document["answer"]["text"] == "Your key is [redacted]."
     stored = serializers.serialize("json", [row for row in rows if not isinstance(row, Progress)])
     assert KEY not in stored and VARIABLE not in json.dumps(of(runner).goal)
+
+
+def test_rows_that_cannot_be_written_are_tried_again_and_blamed_on_nobody(
+    asked: Callable[..., CampaignRunner], says_next: Callable[..., Script], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = asked()
+    script = says_next(*diagnosis())
+    real = services.turn_keep
+    monkeypatch.setattr(services, "turn_keep", lambda **_: (_ for _ in ()).throw(OperationalError("locked")))
+    with pytest.raises(OperationalError):
+        runner.step()
+    assert of(runner).state == "running" and script.questions == []
+    monkeypatch.setattr(services, "turn_keep", real)
+    assert runner.step() is Step.MOVED and Round.objects.get(campaign=runner.pk, number=1).state == "evaluating"
 
 
 def test_useless_answers_are_the_models_and_end_the_round_at_the_third(
