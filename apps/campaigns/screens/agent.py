@@ -58,15 +58,16 @@ def agent_context(campaign: Campaign, rounds: list[Round]) -> dict[str, Any]:
         return {"reads_words": False}
     ended = campaign.state in CAMPAIGN_ENDED
     current = rounds[0] if rounds else None
-    lines = turn_lines(campaign, current.number) if current else []
+    turns = turns_of(campaign, current.number) if current else AgentTurn.objects.none()
+    count = turns.count()
     choice = campaign.agent or campaign.goal["agent"]
     here = model_choice.endpoints() if campaign.agent_kind == "openai" and not ended else None
     return {
         "reads_words": True,
         "agent_now": choice,
-        "turn_lines": lines[-SHOWN:][::-1],
-        "turns_before": max(0, len(lines) - SHOWN),
-        "asking": any(line.turn.status == TurnState.OPEN for line in lines) and not ended,
+        "turn_lines": [TurnLine(row, tools_of(row)) for row in turns.reverse()[:SHOWN]],
+        "turns_before": max(0, count - SHOWN),
+        "asking": not ended and turns.filter(status=TurnState.OPEN).exists(),
         "current_round": current,
         "steerable": not ended and campaign.state != "draft",
         "steered": [steer_line(one) for one in reversed(campaign.steering or [])],
@@ -74,11 +75,6 @@ def agent_context(campaign: Campaign, rounds: list[Round]) -> dict[str, Any]:
         "models": model_options(here) if here else [],
         "outside": outside_asking(campaign) if campaign.agent_kind == "mcp" and not ended else None,
     }
-
-
-def turn_lines(campaign: Campaign, round_number: int) -> list[TurnLine]:
-    """Turns of the round, oldest first."""
-    return [TurnLine(row, tools_of(row)) for row in turns_of(campaign, round_number)]
 
 
 def outside_asking(campaign: Campaign) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.campaigns.models import Round
+from apps.core.untrusted import shown
 from apps.kernels.screens.verdicts import over
 from apps.reviews import gate, policies
 from apps.reviews.models import Decision, ReviewRequest
@@ -59,7 +60,7 @@ def row_of(request: ReviewRequest, user: User) -> InboxRow:
 def change_of(request: ReviewRequest) -> str:
     """What the round that made the kernel says it changed; empty for a kernel from elsewhere."""
     made = Round.objects.filter(campaign=request.campaign_id, kernel=request.kernel_id).exclude(change_summary="")
-    return made.values_list("change_summary", flat=True).first() or ""
+    return shown(made.values_list("change_summary", flat=True).first() or "")
 
 
 def why_now(request: ReviewRequest, user: User, counted: list[Decision], needed: int) -> str:
