@@ -6,7 +6,8 @@
 (() => {
   "use strict";
   const KEPT = 40000;          // characters of one answer that the page holds
-  const SAY_MS = 8000;
+  const SAY_MS = 8000;         // between two words on how far an answer is
+  const ENDS_MS = 2000;        // between two on what is over: several samples end together
   const TITLES = { text: "Answer", reasoning: "Reasoning", call: "Calls a tool" };
   // Control, bidirectional, zero-width and private characters are shown by their names.
   const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0f]/gu;
@@ -17,20 +18,21 @@
     return place === 127 ? "\u2421" : `\u27e8U+${place.toString(16).toUpperCase().padStart(4, "0")}\u27e9`;
   });
   const answers = new Map();   // by sample: {name, box, body, have, last, words, tool}
-  const said = { due: 0, timer: null, text: "" };
+  const said = { at: -SAY_MS, timer: null, text: "", due: 0 };
 
   const say = (text, now = false) => {
     const node = document.querySelector("[data-answer-says]");
     if (!node) return;
     said.text = text;
-    if (said.timer !== null && !now) return;
+    const due = said.at + (now ? ENDS_MS : SAY_MS);
+    if (said.timer !== null && said.due <= due) return;   // the newest words are said when it is time
     clearTimeout(said.timer);
-    const wait = now ? 0 : Math.max(0, said.due - performance.now());
+    said.due = due;
     said.timer = setTimeout(() => {
       said.timer = null;
-      said.due = performance.now() + SAY_MS;
+      said.at = performance.now();
       node.textContent = said.text;
-    }, wait);
+    }, Math.max(0, due - performance.now()));
   };
 
   const element = (tag, css, text) => {
