@@ -38,10 +38,13 @@ def stubborn(conversation: Conversation) -> Said:
 
 
 def slowed(source: str, context: AgentContext) -> str:
-    """The kernel with each number in PARAMS at the least that the operator declares for it."""
-    declared = {key: context.spec.tunable(key, context.goal.backend) for key in edit.params(source)}
-    return edit.set_params(source, {key: tunable.low for key, tunable in declared.items()
-                                    if tunable is not None and not tunable.choices})
+    """The kernel with each number in PARAMS halved, or doubled where it is the least that the operator declares."""
+    values = {}
+    for key, value in edit.params(source).items():
+        tunable = context.spec.tunable(key, context.goal.backend)
+        if tunable is not None and not tunable.choices and isinstance(value, int):
+            values[key] = value // 2 if value // 2 >= tunable.low else value * 2
+    return edit.set_params(source, values)
 
 
 def hallucinating(conversation: Conversation) -> Said:

@@ -52,10 +52,11 @@ async def exchange(endpoint: Endpoint, key: str | None, sending: Sending, pieces
     """
     network = http_package()
     try:
-        made = make_client(endpoint, key)
-    except OSError as error:
-        return Fault("none", f"the file {endpoint.ca_file} of its ca_file cannot be used ({error.strerror or error})")
-    try:
+        try:
+            made = make_client(endpoint, key)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            return Fault("none", f"the file {endpoint.ca_file} of its ca_file cannot be used ({why})")
         async with asyncio.timeout(endpoint.connect_s + endpoint.answer_s), made as client:
             return await _ask(client, endpoint, sending, pieces, told)
     except openai.APIStatusError as error:

@@ -65,11 +65,13 @@ class Line:
         self._thread.join(HANG_UP_S)
 
     def _run(self) -> None:
+        end: Fault | None = Fault("cut", "the request ended without a word")
         try:
             end = asyncio.run(self._exchange())
         except asyncio.CancelledError:
             end = None
-        self._queue.put(end)
+        finally:
+            self._queue.put(end)  # whatever happens here, somebody waits for it
 
     async def _exchange(self) -> Fault | None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()

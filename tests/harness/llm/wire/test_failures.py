@@ -257,3 +257,22 @@ def question():
     from harness.agents.llm.ports import Question
 
     return Question("m", [{"role": "user", "content": "hi"}])
+
+
+def test_a_fault_that_nobody_foresaw_ends_the_question_too(monkeypatch):
+    def broken(endpoint, key):
+        raise LookupError("something else")
+
+    monkeypatch.setattr("harness.agents.llm.wire.exchange.make_client", broken)
+    error, _ = failing(HELLO)
+    assert error.kind == "broken" and "LookupError" in error.text
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_dies_does_not_leave_the_asking_one_waiting(monkeypatch):
+    async def dies(*_):
+        raise SystemError("no thread left")
+
+    monkeypatch.setattr("harness.agents.llm.wire.line.exchange", dies)
+    error, _ = failing(HELLO)
+    assert error.kind == "broken"
