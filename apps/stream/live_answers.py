@@ -7,6 +7,7 @@ again and again. Nothing here is stored for good: the complete turn is, by whoev
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -26,7 +27,7 @@ Put = Callable[..., None]
 
 @dataclass(slots=True)
 class _Answer:
-    name: dict[str, int]
+    name: dict[str, int | str]
     pieces: list[tuple[str, str]] = field(default_factory=list)  # (kind, text); neighbours differ in kind
     dropped: int = 0  # characters before the first piece
     shown: float = float("-inf")
@@ -48,9 +49,11 @@ class LiveAnswers:
         self._lock = threading.Lock()
 
     def begin(self, *, round: int, attempt: int, sample: int, number: int) -> None:
-        """Turn ``number`` of this asking is sent now; its answer starts empty."""
+        """Turn ``number`` of this asking is sent now; its answer starts empty. The same turn may be sent again after
+        a kill or when a person steered: ``id`` tells readers that it is another answer."""
+        name: dict[str, int | str] = {"round": round, "attempt": attempt, "sample": sample, "number": number}
         with self._lock:
-            self._answers[sample] = _Answer({"round": round, "attempt": attempt, "sample": sample, "number": number})
+            self._answers[sample] = _Answer({**name, "id": secrets.token_hex(4)})
             self._write(sample)
 
     def told(self, kind: str, text: str, sample: int = 0) -> None:

@@ -57,7 +57,7 @@
     body.setAttribute("aria-label", `${titleOf(data)}: the answer so far`);
     box.append(head, body);
     host.append(box);
-    const answer = { name: nameOf(data), box, body, count, have: 0, last: null, held: 0, tool: "" };
+    const answer = { name: nameOf(data), id: data.id, box, body, count, have: 0, last: null, held: 0, tool: "" };
     answers.set(data.sample, answer);
     say(`${titleOf(data)}: the model is asked.`);
     return answer;
@@ -105,7 +105,7 @@
       return;
     }
     let answer = answers.get(data.sample);
-    if (answer?.name !== nameOf(data)) answer = begin(host, data);
+    if (answer?.name !== nameOf(data) || answer.id !== data.id) answer = begin(host, data);
     const atEnd = answer.body.scrollHeight - answer.body.scrollTop - answer.body.clientHeight < 40;
     if (data.from > answer.have && answer.have > 0) append(answer, answer.last?.kind ?? "text", " \u2026 ");
     let place = data.from;

@@ -28,6 +28,11 @@ class LogRow:
     now: bool
 
     @property
+    def nothing(self) -> str:
+        """What stands where a round has neither change nor hypothesis."""
+        return "thinking" if self.now else "no candidate came of it"
+
+    @property
     def contradiction(self) -> str:
         """What was claimed and what was measured, where the data disagree."""
         return contradiction_of(self.entry)

@@ -78,7 +78,11 @@ def test_a_burst_is_one_frame_and_a_long_answer_a_short_one() -> None:
     assert sum(len(piece["text"]) for piece in last["pieces"]) <= TAIL_CHARACTERS
     assert last["from"] + sum(len(piece["text"]) for piece in last["pieces"]) <= 10_000
     live.end()
-    assert frames[-1]["data"] == {"round": 1, "attempt": 1, "sample": 0, "number": 1, "over": True}
+    over = frames[-1]["data"]
+    assert over == {"round": 1, "attempt": 1, "sample": 0, "number": 1, "id": last["id"], "over": True}
+    live.begin(round=1, attempt=1, sample=0, number=1)
+    assert frames[-1]["data"]["id"] != last["id"], "the same turn asked again is another answer"
+    live.end()
     live.told("text", "too late")
     assert frames[-1]["data"]["over"]
 
