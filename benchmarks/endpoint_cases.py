@@ -56,18 +56,19 @@ def endpoint(url: str, **changed: Any) -> Endpoint:
 
 def ask(server: str, case: str, url: str, *, model: str = "gpt-4o-mini", tools: bool = False,
         parameters: Mapping[str, Any] | None = None, messages: Any = MESSAGES,
-        cancelled: Callable[[], bool] | None = None, **changed: Any) -> Row:
-    """One question, whatever comes of it."""
+        stop_after: int | None = None, **changed: Any) -> Row:
+    """One question, whatever comes of it. ``stop_after``: a person stops it after so many pieces."""
     transport = OpenAITransport(endpoint(url, **changed), KEY, memory=Memory())
     deltas: list[str] = []
     question = Question(model, messages, functions() if tools else (), {"max_tokens": 40, **(parameters or {})})
     began = time.monotonic()
     try:
         answer = transport.ask(question, told=lambda delta: deltas.append(delta.text),
-                               cancelled=cancelled or (lambda: False))
+                               cancelled=lambda: stop_after is not None and len(deltas) >= stop_after)
     except TransportError as error:
         outcome = f"{error.kind}: {error.text}"[:160]
-        return Row(server, case, f"{error.retries + 1} tries in {time.monotonic() - began:.1f} s", outcome, 0,
+        tries = f"{error.retries + 1} tries" if error.retries else "one try"
+        return Row(server, case, f"{tries} in {time.monotonic() - began:.1f} s, {len(deltas)} pieces", outcome, 0,
                    tokens_of(error.partial.usage) if error.partial else "0", error.blame)
     calls = ", ".join(f"{call.name}({call.arguments[:30]})" for call in answer.calls)
     said = f"'{answer.text[:30]}'" if answer.text else calls or answer.refusal[:60] or "nothing"

@@ -110,10 +110,9 @@ def fakellm(server: Running, evaluate: Any) -> Iterator[Row]:
 def llama(server: Running, evaluate: Any) -> Iterator[Row]:
     """A real model of 135 million parameters."""
     name, model = "llama-cpp-python", "SmolLM2-135M-Instruct"
-    stop: list[bool] = []
     yield ask(name, "plain", server.url, model=model)
-    yield ask(name, "stopped while it answers", server.url, model=model, parameters={"max_tokens": 400},
-              cancelled=lambda: stop.append(True) or len(stop) > 20)
+    yield ask(name, "stopped while it answers", server.url, model=model, parameters={"max_tokens": 400}, stop_after=5,
+              messages=[{"role": "user", "content": "Tell me a long story about a compiler."}])
     yield ask(name, "longer than its context", server.url, model=model,
               messages=[{"role": "user", "content": "many words " * 6000}])
     yield campaign(name, f"campaign: {model}", server.url, evaluate, model=model, rounds=1,

@@ -17,6 +17,7 @@ from harness.agents.llm.wire.form import Api, answered_parameters, form, remembe
 from harness.agents.llm.wire.gather import estimate
 from harness.agents.llm.wire.learned import Memory
 from harness.agents.llm.wire.line import Line
+from harness.agents.llm.wire.openai_chat import STREAM
 from harness.agents.llm.wire.retry import Patience, Slots, Stopped, sleep
 from harness.domain.errors import UsageError
 from harness.domain.turn import Answer, ToolCall, Usage
@@ -96,12 +97,14 @@ class _Asking:
         self.refused = set(self.memory.refused(self.endpoint.url, question.model))
         self.retries, self.cuts = 0, 0
         self.lost = Usage()
+        self.once: set[str] = set()
         self.partial: Answer | None = None
 
     def run(self) -> Answer | TransportError:
         api, certain = self._api()
         while True:
-            sending, pieces = form(api, self.question, self.refused)
+            sending, pieces = form(api, self.question, self.refused | self.once)
+            self.once = set()
             self.partial = None
             with self.transport._slots.place(self.endpoint.url, self.endpoint.parallel, self.cancelled):
                 fault = self._once(sending, pieces)
@@ -177,6 +180,9 @@ class _Asking:
             return self.error("refused", f"{self._who()} refused the question: {_said(fault)}. Asking again will not "
                                          "help; mend the endpoint, its key or the model's name, then resume.")
         self.cuts += fault.cure == "cut"
+        if fault.cure == "cut" and self.partial is None:
+            # A server that fails once its stream is open can only hang up; asked for a whole answer it says why.
+            self.once = {STREAM}
         wait = None if self.cuts >= MOST_CUTS else self.patience.wait_s(fault.after_s)
         if wait is not None:
             sleep(wait, self.cancelled)

@@ -97,6 +97,13 @@ def test_a_stream_that_breaks_off_is_asked_again_and_paid_for():
     assert answer.usage.output == 102
 
 
+def test_a_server_that_hangs_up_before_it_says_anything_is_asked_for_a_whole_answer():
+    why = "This model's maximum context length is 8192 tokens, however you requested 24014 tokens"
+    error, server = failing(stream(chunk(role="assistant"), done=False), refusal(400, why))
+    assert (error.kind, len(server.seen)) == ("overflow", 2)
+    assert [seen.body.get("stream", False) for seen in server.seen] == [True, False]
+
+
 def test_streams_that_always_break_off_are_not_asked_for_ever():
     error, server = failing(stream(chunk(content="half an "), done=False), patience_s=50.0)
     assert (error.kind, error.blame, len(server.seen)) == ("broken", "provider", 3)
