@@ -15,6 +15,8 @@ from typing import Any
 LONG_CHARACTERS = 600
 LONG_LINES = 14
 MOST_CHARACTERS = 60_000
+MOST_TURNS = 80
+"""Turns that a page shows, the last ones; the sums and the export have all."""
 ROLES = {"system": "Rules and facts", "developer": "Rules and facts", "user": "Asked", "assistant": "Answered before",
          "tool": "Result of a tool"}
 BLAMES = {"model": "the model’s", "provider": "the endpoint’s or the network’s, not charged"}
@@ -134,7 +136,8 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """All conversations of a round with their sums; ``money`` by currency, ``unpriced`` turns had no price."""
+    """All conversations of a round with their sums; ``money`` by currency, ``unpriced`` turns had no price. The first
+    ``left_out`` turns of a very long round are not among the askings."""
 
     askings: tuple[Asking, ...]
     turns: int
@@ -147,6 +150,7 @@ class Transcript:
     retries: int
     templates: tuple[str, ...]
     models: tuple[str, ...]
+    left_out: int
 
 
 def transcript(documents: Iterable[Mapping[str, Any]]) -> Transcript:
@@ -154,7 +158,8 @@ def transcript(documents: Iterable[Mapping[str, Any]]) -> Transcript:
     rows = sorted(documents, key=lambda one: tuple(int(one.get(key) or 0) for key in ("attempt", "sample", "number")))
     results = results_of(rows)
     askings: dict[tuple[int, int], Asking] = {}
-    for row in rows:
+    left_out = max(0, len(rows) - MOST_TURNS)
+    for row in rows[left_out:]:
         key = (int(row.get("attempt") or 0), int(row.get("sample") or 0))
         asking = askings.setdefault(key, Asking(*key))
         again = sum(turn_name(turn.document) == turn_name(row) for turn in asking.turns)
@@ -171,6 +176,7 @@ def transcript(documents: Iterable[Mapping[str, Any]]) -> Transcript:
         sum(float(row.get("latency_s") or 0.0) for row in rows), sum(int(row.get("retries") or 0) for row in rows),
         tuple(dict.fromkeys(str(row.get("template") or "") for row in rows)),
         tuple(dict.fromkeys(f"{row.get('model')} at {row.get('endpoint')}" for row in rows)),
+        left_out,
     )
 
 

@@ -13,7 +13,7 @@ from django.test import Client
 from gate_world import World, make_world
 from llm_world import HOSTILE, endpoints_file, hostile_turn, keep, llm_world, turn
 
-from apps.campaigns.screens.transcript import laid_out, transcript
+from apps.campaigns.screens.transcript import MOST_TURNS, laid_out, transcript
 from apps.campaigns.services import round_start
 from apps.core.untrusted import shown, visible
 from harness.domain.codec import to_document
@@ -83,6 +83,12 @@ def test_samples_and_askings_stand_apart_and_a_question_put_otherwise_stays() ->
     assert [(one.attempt, one.sample, len(one.turns)) for one in talk.askings] == [(1, 0, 1), (1, 1, 1), (2, 0, 2)]
     assert [one.name for one in talk.askings[2].turns] == ["2.0.1", "2.0.1-1"]
     assert talk.turns == 4 and talk.unpriced == 1 and talk.money == (("USD", pytest.approx(0.0369)),)
+
+
+def test_a_very_long_round_shows_its_last_turns_and_all_sums() -> None:
+    talk = transcript([to_document(turn(number)) for number in range(1, MOST_TURNS + 6)])
+    assert talk.left_out == 5 and talk.turns == MOST_TURNS + 5
+    assert [one.document["number"] for one in talk.askings[0].turns][:2] == [6, 7]
 
 
 def test_arguments_are_laid_out_only_when_they_are_json() -> None:
