@@ -111,6 +111,18 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
     }
 
 
+def quick_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
+    """What the regions of a language model show: they follow every turn, so nothing else is read."""
+    rounds = list(Round.objects.filter(campaign=campaign).order_by("-number").defer("entry", "trace", "proposal"))
+    return {
+        "campaign": campaign,
+        "meters": meters(campaign, rounds),
+        "budget_asks": budget_of(campaign).get("at_limit") == "ask",
+        "why_not": policies.may_run_campaigns(request.user, campaign.team),
+        **agent_context(campaign, rounds),
+    }
+
+
 def predicted_of(campaign: Campaign, rounds: list[Round]) -> api.Predicted | None:
     """Prediction against measurement, oldest round first; ``None`` for a search, which predicts nothing, and while
     nothing was concluded."""

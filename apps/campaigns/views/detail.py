@@ -5,17 +5,17 @@ from __future__ import annotations
 from django.http import HttpResponse
 
 from apps.campaigns.models import Campaign
-from apps.campaigns.screens.detail import campaign_context
+from apps.campaigns.screens.detail import campaign_context, quick_context
 from apps.campaigns.screens.round import round_context
 from apps.campaigns.selectors import campaign_for, round_for
 from apps.core.paging import SignedIn, page, show
 
 PARTS = {
     "top": "campaigns/parts/top.html",
-    "agent": "campaigns/parts/agent.html",
     "ideas": "campaigns/parts/ideas.html",
     "log": "campaigns/parts/log.html",
 }
+QUICK_PARTS = {"agent": "campaigns/parts/agent.html", "budget": "campaigns/parts/budget.html"}
 
 
 def seen(request: SignedIn, pk: int) -> Campaign:
@@ -25,8 +25,11 @@ def seen(request: SignedIn, pk: int) -> Campaign:
 
 @page
 def campaign(request: SignedIn, pk: int) -> HttpResponse:
-    """The whole page, or one live region of it."""
-    return show(request, "campaigns/detail.html", campaign_context(request, seen(request, pk)), PARTS)
+    """The whole page, or one live region of it. What follows every turn of a model is reckoned alone."""
+    found = seen(request, pk)
+    if request.GET.get("part") in QUICK_PARTS:
+        return show(request, "campaigns/detail.html", quick_context(request, found), QUICK_PARTS)
+    return show(request, "campaigns/detail.html", campaign_context(request, found), PARTS)
 
 
 @page

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from gate_world import World, make_world, medium
 from llm_world import HOSTILE, endpoints_file, keep, llm_world, turn
 
@@ -240,3 +242,14 @@ def test_an_outside_agent_has_its_card_and_reads_words(configured: World, sign_i
 def test_agents_that_are_programs_have_no_such_card(plain_world: World, sign_in: SignIn) -> None:
     text = read(sign_in(plain_world.ada), f"/campaigns/{plain_world.campaign.pk}/")
     assert 'id="agent"' not in text and "answer.js" not in text
+
+
+def test_what_follows_every_turn_reads_little(thinking: World, sign_in: SignIn) -> None:
+    keep(thinking, *(turn(number) for number in range(1, 12)))
+    client = sign_in(thinking.vic)
+    for part, words in (("agent", "3 earlier turns"), ("budget", "<b>11</b> of 20")):
+        with CaptureQueriesContext(connection) as asked:
+            text = read(client, f"/campaigns/{thinking.campaign.pk}/?part={part}")
+        assert words in text and f'id="{part}"' in text and "<html" not in text
+        assert len(asked) <= 16, [query["sql"][:90] for query in asked.captured_queries]
+        assert not [query for query in asked.captured_queries if 'FROM "kernels_verdict"' in query["sql"]]
