@@ -40,7 +40,7 @@ class Usage:
 class Answer:
     """What a model said in one turn. ``finish`` is the endpoint's reason in its words (``stop``, ``tool_calls``,
     ``length``, ``content_filter``); ``dropped`` names request parameters that the model refused and that were left
-    out."""
+    out, ``retries`` counts the askings that failed before this one."""
 
     text: str = ""
     reasoning: str = ""
@@ -50,6 +50,7 @@ class Answer:
     usage: Usage = Usage()
     model: str = ""
     dropped: tuple[str, ...] = ()
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class Exchange:
             raise
         fault = fault_of(answer)
         self._close(replace(turn, status="complete", answer=answer, error=fault, blame="model" if fault else None),
-                    began)
+                    began, answer.retries)
         return answer
 
     def close_open(self) -> None:

@@ -227,6 +227,7 @@ class _Asking:
 
     def _with_lost(self, answer: Answer) -> Answer:
         lost, usage = self.lost, answer.usage
+        answer = replace(answer, retries=self.retries)
         if not lost.total:
             return answer
         return replace(answer, usage=Usage(usage.input + lost.input, usage.output + lost.output,
