@@ -20,6 +20,8 @@ from harness.domain.turn import Usage
 Api = Literal["chat", "responses", "auto"]
 LISTED = "*"
 """A model of this name stands for whatever the endpoint's own list of models has."""
+SCRIPTED = "script:"
+"""The address of models that are scripts of this project: no server, no network, no key."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 __all__ = ["LISTED", "Api", "Endpoint", "EndpointsError", "ModelFacts", "Price", "key_variables", "load_endpoints"]
@@ -71,6 +73,11 @@ class Endpoint:
     patience_s: float = 300.0
     parallel: int = 4
     ca_file: str | None = None
+
+    @property
+    def scripted(self) -> bool:
+        """Whether the scripts of this project answer, without a server."""
+        return self.url == SCRIPTED
 
     @property
     def lists_models(self) -> bool:
@@ -153,6 +160,8 @@ def _endpoint(path: Path, name: str, document: Any) -> Endpoint:
 
 def _url(table: Table) -> str:
     url = table.text("url").rstrip("/")
+    if url == SCRIPTED:
+        return url
     try:
         parts = urlsplit(url)
         port_ok = parts.port is None or parts.port > 0

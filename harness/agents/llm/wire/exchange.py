@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
 
 import openai
 
@@ -20,29 +19,11 @@ from harness.agents.llm.endpoints import Endpoint
 from harness.agents.llm.ports import Delta
 from harness.agents.llm.wire.client import http_package, make_client
 from harness.agents.llm.wire.faults import Fault, from_body, from_status
-from harness.agents.llm.wire.gather import Gathered, Nonsense
+from harness.agents.llm.wire.gather import Nonsense
+from harness.agents.llm.wire.sending import Pieces, Sending
 from harness.agents.llm.wire.sse import Events, parsed
 
 Told = Callable[[Delta], None]
-
-
-class Pieces(Protocol):
-    """Gathers an answer in one of the two forms."""
-
-    gathered: Gathered
-
-    def feed(self, piece: Any) -> Iterable[Delta]:
-        """Take one piece in."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """What is sent. ``sent`` names the optional parameters in it."""
-
-    api: Literal["chat", "responses"]
-    body: Mapping[str, Any]
-    sent: Collection[str]
 
 
 async def exchange(endpoint: Endpoint, key: str | None, sending: Sending, pieces: Pieces, told: Told) -> Fault | None:

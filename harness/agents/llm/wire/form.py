@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from harness.agents.llm.ports import Question
 from harness.agents.llm.wire import openai_chat, openai_responses
-from harness.agents.llm.wire.exchange import Pieces, Sending
 from harness.agents.llm.wire.openai_chat import (
     EFFORT,
     MOST_TOKENS,
@@ -19,6 +18,7 @@ from harness.agents.llm.wire.openai_chat import (
     spelt,
 )
 from harness.agents.llm.wire.openai_responses import ResponsePieces
+from harness.agents.llm.wire.sending import Pieces, Sending
 
 Api = Literal["chat", "responses"]
 NEVER_LEFT_OUT = ("model", "messages", "input")

@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 from harness.agents.llm.endpoints import Endpoint
 from harness.agents.llm.ports import Delta
-from harness.agents.llm.wire.exchange import Pieces, Sending, exchange
+from harness.agents.llm.wire.exchange import exchange
 from harness.agents.llm.wire.faults import Fault
 from harness.agents.llm.wire.retry import LOOK_S, Stopped
+from harness.agents.llm.wire.sending import Pieces, Sending
 
 HANG_UP_S = 2.0
 

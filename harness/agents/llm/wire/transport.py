@@ -9,16 +9,15 @@ from dataclasses import replace
 from typing import Literal
 
 from harness.agents.llm.endpoints import Endpoint
-from harness.agents.llm.ports import Delta, DeltaKind, Question, TransportError
+from harness.agents.llm.ports import Delta, DeltaKind, Question, Transport, TransportError
 from harness.agents.llm.redaction import PieceFilter, redacted, without
-from harness.agents.llm.wire.exchange import Pieces, Sending
 from harness.agents.llm.wire.faults import Fault
 from harness.agents.llm.wire.form import Api, answered_parameters, form, remembered_as
 from harness.agents.llm.wire.gather import estimate
 from harness.agents.llm.wire.learned import Memory
-from harness.agents.llm.wire.line import Line
 from harness.agents.llm.wire.openai_chat import STREAM
 from harness.agents.llm.wire.retry import Patience, Slots, Stopped, sleep
+from harness.agents.llm.wire.sending import Pieces, Sending
 from harness.domain.errors import UsageError
 from harness.domain.turn import Answer, ToolCall, Usage
 
@@ -29,13 +28,17 @@ MEMORY, SLOTS = Memory(), Slots()
 
 
 def transports(endpoints: Mapping[str, Endpoint], environ: Mapping[str, str] | None = None
-               ) -> Callable[[str], OpenAITransport]:
+               ) -> Callable[[str], Transport]:
     """From an endpoint's name to its transport, as a desk wants it. ``environ`` is where keys are read, when asked."""
-    def of(name: str) -> OpenAITransport:
+    def of(name: str) -> Transport:
         if name not in endpoints:
             known = ", ".join(endpoints) or "none"
             raise UsageError(f"There is no endpoint {name!r} in the server's settings (there are: {known}). Choose one "
                              "of them, or ask who runs the server to add it.", code="agent_unavailable")
+        if endpoints[name].scripted:
+            from harness.agents.llm.scripted.transport import ScriptedTransport
+
+            return ScriptedTransport()
         return OpenAITransport(endpoints[name], environ)
 
     return of
@@ -152,6 +155,8 @@ class _Asking:
             shown = filters.setdefault(delta.kind, PieceFilter(self.secrets)).feed(delta.text)
             if shown:
                 self.told(Delta(delta.kind, shown))
+
+        from harness.agents.llm.wire.line import Line  # loads an HTTP client: only when something is asked
 
         line = Line(self.endpoint, self.key, sending, pieces)
         try:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
 
 from harness.agents.llm.agent import LanguageModel
-from harness.agents.llm.endpoints import Endpoint, ModelFacts
+from harness.agents.llm.endpoints import Endpoint, ModelFacts, load_endpoints
 from harness.agents.llm.limits import Limits
 from harness.agents.llm.ports import Desk, Question, TransportError
 from harness.agents.llm.scripted.personas import PERSONAS
 from harness.agents.llm.scripted.server import scripted
 from harness.agents.llm.tools import functions
 from harness.agents.llm.wire.learned import Memory
-from harness.agents.llm.wire.transport import OpenAITransport
+from harness.agents.llm.wire.transport import OpenAITransport, transports
 from harness.campaign.local import run_campaign
 from harness.campaign.model_turns import FileTurns
 from harness.campaign.start import start_state
+from harness.domain.errors import UsageError
 from harness.domain.goal import AgentChoice, Budget, Goal
 from harness.domain.vocabulary import Backend, Outcome, Tier
 from harness.engine.log import log_entries
@@ -88,6 +91,34 @@ def test_strange_requests_are_answered_and_the_server_goes_on(server):
     listed = json.loads(connection.getresponse().read())
     assert set(statuses) <= {200, 400, 404, 500}
     assert [item["id"] for item in listed["data"]] == list(PERSONAS)
+
+
+def test_without_a_server_the_same_is_said_and_no_client_is_loaded(server, tmp_path):
+    code = """
+import sys
+from harness.agents.llm.endpoints import Endpoint
+from harness.agents.llm.ports import Question
+from harness.agents.llm.wire.transport import transports
+transport = transports({"trial": Endpoint("trial", "script:")})("trial")
+messages = [{"role": "user", "content": "Round 3 asks for one candidate."}]
+print([call.name for call in transport.ask(Question("good", messages), told=print, cancelled=lambda: False).calls])
+sys.exit("openai" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "['query_log', 'read_profile', 'read_source']" in done.stdout
+    (tmp_path / "endpoints.toml").write_text('[endpoint.trial]\nurl = "script:"\nmodels = ["good"]\n', "utf-8")
+    known = load_endpoints(tmp_path / "endpoints.toml")
+    question = Question("truncating", MESSAGES)
+    here, there = transports(known)("trial").ask(question), transport(server).ask(question)
+    assert (here.text, here.reasoning, here.finish, here.usage) == (there.text, there.reasoning, there.finish,
+                                                                    there.usage)
+    with pytest.raises(TransportError) as caught:
+        transports(known)("trial").ask(Question("slow", MESSAGES), cancelled=lambda: True)
+    assert caught.value.kind == "cancelled" and caught.value.__context__ is None
+    with pytest.raises(TransportError, match="nobody"):
+        transports(known)("trial").ask(Question("nobody", MESSAGES))
+    with pytest.raises(UsageError, match="trial"):
+        transports(known)("other")
 
 
 def test_a_model_that_is_nobody(server):
