@@ -78,7 +78,7 @@ class ResponsePieces:
 
     def __init__(self) -> None:
         self.gathered = Gathered()
-        self._calls: dict[Any, CallPieces] = {}
+        self._calls: dict[str, CallPieces] = {}
 
     def feed(self, piece: Any) -> Iterator[Delta]:
         """Take one event in.
@@ -98,16 +98,16 @@ class ResponsePieces:
         elif kind in THOUGHTS:
             yield from into.add("reasoning", into.reasoning, words(piece.get("delta")))
         elif kind in ARGUMENTS:
-            call = self._calls.get(piece.get("output_index", piece.get("item_id")))
+            call = self._calls.get(_place(piece, piece.get("item_id")))
             if call is not None:
                 yield from into.add("call", call.arguments, as_arguments(piece.get("delta")))
         elif kind in ("response.output_item.added", "response.output_item.done"):
             if isinstance(piece.get("item"), Mapping):
-                yield from self._item(piece["item"], piece.get("output_index", piece["item"].get("id")))
+                yield from self._item(piece["item"], _place(piece, piece["item"].get("id")))
         elif kind in OVER and isinstance(piece.get("response"), Mapping):
             yield from self._over(piece["response"])
 
-    def _item(self, item: Mapping[str, Any], place: Any) -> Iterator[Delta]:
+    def _item(self, item: Mapping[str, Any], place: str) -> Iterator[Delta]:
         """A function call as it begins and, whole, as it ends: what had come in pieces is not taken twice."""
         if item.get("type") != "function_call":
             return
@@ -142,16 +142,22 @@ class ResponsePieces:
         if item.get("type") == "function_call":
             known = any(call.id == item.get("call_id") for call in into.calls)
             if not known:
-                yield from self._item(item, place)
+                yield from self._item(item, str(place))
         elif item.get("type") == "message" and not into.text and not into.refusal:
             yield from into.add("text", into.text, words(parts))
             for part in parts if isinstance(parts, list) else []:
                 if isinstance(part, Mapping):
                     yield from into.add("text", into.refusal, words(part.get("refusal")))
         elif item.get("type") == "reasoning" and not into.reasoning:
-            for part in [*(item.get("summary") or []), *(parts or [])]:
+            summary = item.get("summary")
+            for part in [*(summary if isinstance(summary, list) else []), *(parts if isinstance(parts, list) else [])]:
                 if isinstance(part, Mapping):
                     yield from into.add("reasoning", into.reasoning, words(part.get("text")))
+
+
+def _place(piece: Mapping[str, Any], identity: Any) -> str:
+    """The place of an item among the outputs, by its number or its id."""
+    return str(piece.get("output_index", identity))
 
 
 def usage(counted: Mapping[str, Any]) -> Usage | None:
