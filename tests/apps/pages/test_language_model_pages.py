@@ -18,6 +18,7 @@ from apps.bridge import api
 from apps.campaigns.jobs.workers import worker_beat
 from apps.campaigns.models import Campaign, Influence
 from apps.campaigns.services import engine_tell, engine_tell_verdict, round_start
+from apps.core.screens.endpoints import EXAMPLE
 from apps.stream.sentences import sentence
 
 SignIn = Callable[..., Client]
@@ -217,6 +218,13 @@ def test_a_wrong_file_is_a_sentence_on_the_system_page(plain_world: World, sign_
     assert "Until then this agent cannot be chosen" in read(client, "/campaigns/new/")
     settings.ENDPOINTS_PATH.unlink()
     assert "No endpoint is configured" in read(client, "/system/?part=endpoints")
+
+
+def test_the_example_of_the_system_page_is_a_file_that_works(tmp_path: Path) -> None:
+    path = tmp_path / "endpoints.toml"
+    path.write_text(EXAMPLE, "utf-8")
+    here = api.endpoints_of(path)
+    assert here.error == "" and [one.name for one in here.endpoints] == ["local", "hosted"]
 
 
 def test_the_feed_reads_turns_and_steering_as_sentences() -> None:
