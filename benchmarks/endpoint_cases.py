@@ -69,7 +69,8 @@ def ask(server: str, case: str, url: str, *, model: str = "gpt-4o-mini", tools: 
         outcome = f"{error.kind}: {error.text}"[:160]
         tries = f"{error.retries + 1} tries" if error.retries else "one try"
         return Row(server, case, f"{tries} in {time.monotonic() - began:.1f} s, {len(deltas)} pieces", outcome, 0,
-                   tokens_of(error.partial.usage) if error.partial else "0", error.blame)
+                   tokens_of(error.partial.usage) if error.partial else "0",
+                   "" if error.kind == "cancelled" else error.blame)
     calls = ", ".join(f"{call.name}({call.arguments[:30]})" for call in answer.calls)
     said = f"'{answer.text[:30]}'" if answer.text else calls or answer.refusal[:60] or "nothing"
     left = f"; left out: {', '.join(answer.dropped)}" if answer.dropped else ""

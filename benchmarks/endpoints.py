@@ -26,6 +26,9 @@ from harness.agents.llm.limits import Limits
 from harness.agents.llm.scripted.personas import PERSONAS
 from harness.agents.llm.scripted.server import scripted
 from harness.cli.optimize import real_evaluator
+from harness.domain.turn import Turn
+from harness.domain.vocabulary import Backend
+from harness.operators import registry
 
 HEALING: tuple[tuple[str, list[dict[str, Any]], dict[str, Any]], ...] = (
     ("429 twice, Retry-After 1", [{"type": "fail", "status": 429, "retry_after": 1.0, "times": 2}], {}),
@@ -68,6 +71,35 @@ def llmock(server: Running, evaluate: Any) -> Iterator[Row]:
     control(server.url, "/_llmock/reset", {})
     yield from _faults(server, LASTING)
     yield campaign(name, "campaign: random arguments", server.url, evaluate, model="gpt-4o-mini")
+    steps = engineer()
+    control(server.url, "/_llmock/scenario", {"behaviors": steps.pop(0)})
+
+    def go_on(turn: Turn) -> None:
+        if turn.status == "complete" and steps:
+            control(server.url, "/_llmock/scenario", {"behaviors": steps.pop(0)})
+
+    yield campaign(name, "campaign: written replies, a fault before each", server.url, evaluate, model="gpt-4o-mini",
+                   rounds=1, patience_s=30.0, on_turn=go_on)
+
+
+def engineer() -> list[list[dict[str, Any]]]:
+    """Replies of somebody who knows what to do, each with a fault that it has to get through first. A stream that
+    breaks uses its reply up: that one is there twice."""
+    source = registry.get("softmax").baseline(Backend.NUMBA).replace('"BLOCK": 16', '"BLOCK": 32')
+    ideas = [{"id": f"h{number}", "direction": direction, "function": "_softmax", "text": text, "evidence": "profile",
+              "expected_gain": gain} for number, (direction, text, gain) in enumerate((
+                  ("tiling", "Wider partial results keep more vector lanes busy.", 0.2),
+                  ("fusion", "Keep the exponentials of the second pass.", 0.15),
+                  ("launch", "Fewer temporaries in each call.", 0.05)), start=1)]
+    candidate = {"hypothesis": "h1", "source": source, "change_summary": "BLOCK 32 instead of 16", "claimed_gain": 0.2,
+                 "retry_of": None, "essential_difference": None}
+
+    def reply(name: str, arguments: dict[str, Any], times: int) -> dict[str, Any]:
+        return {"type": "reply", "tool_calls": [{"name": name, "arguments": arguments}], "times": times}
+
+    return [[{"type": "fail", "status": 429, "retry_after": 1.0}, reply("query_log", {"direction": None}, 1)],
+            [{"type": "stream_fault", "kind": "truncate"}, reply("state_hypotheses", {"hypotheses": ideas}, 2)],
+            [{"type": "stream_fault", "kind": "disconnect"}, reply("submit_candidate", candidate, 2)]]
 
 
 def _faults(server: Running, cases: Any) -> Iterator[Row]:
@@ -119,16 +151,16 @@ def llama(server: Running, evaluate: Any) -> Iterator[Row]:
                    limits=Limits(turns=5, answer_tokens=120), first_token_s=600.0, answer_s=900.0)
 
 
-def personas(evaluate: Any) -> Iterator[Row]:
+def personas(names: list[str], evaluate: Any) -> Iterator[Row]:
     """The scripted server: each persona through a campaign."""
     with scripted() as server:
-        for persona in PERSONAS.values():
+        for persona in (PERSONAS[name] for name in names):
             good = persona.name in ("good", "truncating")
             yield campaign("scripted", persona.name, server.url, evaluate, model=persona.name,
                            rounds=2 if persona.name == "slow" else 6 if good else 4, grant="heavy")
 
 
-def rows(python: Path | None, only: list[str], evaluate: Any) -> Iterator[Row]:
+def rows(python: Path | None, only: list[str], played: list[str], evaluate: Any) -> Iterator[Row]:
     """Everything that was asked for, one row at a time."""
     tries = {"llmock": llmock, "stubllm": stubllm, "fakellm": fakellm, "llama-cpp-python": llama}
     with tempfile.TemporaryDirectory() as folder:
@@ -142,7 +174,7 @@ def rows(python: Path | None, only: list[str], evaluate: Any) -> Iterator[Row]:
             with running(python, SERVERS["llmock"], Path(folder), *chaos) as server:
                 yield from llmock_chaos(server, evaluate)
     if "scripted" in only:
-        yield from personas(evaluate)
+        yield from personas(played, evaluate)
 
 
 def markdown(document: dict[str, Any]) -> str:
@@ -161,7 +193,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", type=Path, help="the interpreter of the environment with the other servers")
     parser.add_argument("--only", default=",".join([*SERVERS, "scripted"]), help="servers, comma-separated")
-    parser.add_argument("--write", type=Path, help="write the rows as JSON; rows of other servers in it are kept")
+    parser.add_argument("--personas", default=",".join(PERSONAS), help="which the scripted server plays")
+    parser.add_argument("--write", type=Path, help="write the rows as JSON; other rows in it are kept")
     parser.add_argument("--table", type=Path, help="print what a file holds")
     options = parser.parse_args()
     if options.table:
@@ -171,7 +204,8 @@ def main() -> None:
     told = [] if options.python is None else [versions(options.python, SERVERS[name]) for name in only
                                               if name in SERVERS]
     made: list[dict[str, Any]] = []
-    for row in rows(options.python, only, baseline_once(real_evaluator(lambda *_: None))):
+    played = options.personas.split(",")
+    for row in rows(options.python, only, played, baseline_once(real_evaluator(lambda *_: None))):
         made.append(row.document())
         print(json.dumps(made[-1]), flush=True)
         if options.write:
@@ -182,9 +216,9 @@ def main() -> None:
 def _write(path: Path, made: list[dict[str, Any]], told: list[str]) -> None:
     from datetime import UTC, datetime
 
-    tried = {row["server"] for row in made}
+    tried = {(row["server"], row["persona"]) for row in made}
     old = json.loads(path.read_text("utf-8")) if path.exists() else {"rows": [], "versions": []}
-    kept = [row for row in old["rows"] if row["server"] not in tried]
+    kept = [row for row in old["rows"] if (row["server"], row["persona"]) not in tried]
     document = {"version": 1, "machine": cpu(), "date": datetime.now(UTC).date().isoformat(),
                 "versions": sorted({*old["versions"], *told, *_ours()}), "rows": [*kept, *made]}
     path.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
