@@ -101,6 +101,7 @@ class _Asking:
         self.retries, self.cuts = 0, 0
         self.lost = Usage()
         self.once: set[str] = set()
+        self.found: set[str] = set()
         self.partial: Answer | None = None
 
     def run(self) -> Answer | TransportError:
@@ -113,7 +114,7 @@ class _Asking:
                 fault = self._once(sending, pieces)
             answer = self._answer(pieces)
             if fault is None and (certain or api == "chat" or pieces.gathered.anything):
-                self.memory.answered(self.endpoint.url, self.question.model, api)
+                self._remember(api)
                 return self._with_lost(answer)
             if fault is None:
                 fault = Fault("none", "the Responses API gave an empty answer", no_api=True)
@@ -174,7 +175,13 @@ class _Asking:
         name = remembered_as(api, fault.parameter)
         self.refused.add(name)
         if fault.lasting:
+            self.found.add(name)
+
+    def _remember(self, api: Api) -> None:
+        """Keep what was found out, now that it led to an answer: a part that was left out in vain is sent again."""
+        for name in self.found:
             self.memory.refuse(self.endpoint.url, self.question.model, name)
+        self.memory.answered(self.endpoint.url, self.question.model, api)
 
     def _give_up(self, fault: Fault) -> TransportError | None:
         """The error to end with, or ``None`` after a wait."""

@@ -130,6 +130,15 @@ def test_a_parameter_that_is_refused_although_it_is_gone_ends():
     assert len(server.seen) == 2
 
 
+def test_what_was_left_out_in_vain_is_not_remembered():
+    with serving(refusal(400, "temperature is not supported"), refusal(401, "no key"), HELLO) as server:
+        asker = Asker(server.url)
+        with pytest.raises(TransportError):
+            asker.ask(parameters=ASKED)
+        assert asker.ask(parameters=ASKED).dropped == ()
+    assert ["temperature" in seen.body for seen in server.seen] == [True, False, True]
+
+
 def test_what_one_model_refuses_another_is_still_asked():
     with serving(refusal(400, "temperature is not supported"), HELLO) as server:
         asker = Asker(server.url)
