@@ -100,7 +100,10 @@ def baseline_once(evaluate: Evaluator) -> Evaluator:
         if request.against:
             return evaluate(request)
         if request.candidate.digest not in known:
-            known[request.candidate.digest] = evaluate(request)
+            result = evaluate(request)
+            if not result[0].passed:
+                return result
+            known[request.candidate.digest] = result
         return known[request.candidate.digest]
 
     return judge
