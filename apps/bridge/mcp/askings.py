@@ -19,12 +19,13 @@ ANSWERED = ("Proposed", "AgentFailed")
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """One call in one asking. ``stated``: the hypotheses stated so far; ``read_log``: this call read the log."""
+    """One call in one asking. ``stated``: the hypotheses that this call stated, ``None``: it stated none, and what
+    another client of the campaign stated meanwhile stays; ``read_log``: this call read the log."""
 
     tool: str
     token: int
     is_error: bool
-    stated: Sequence[dict[str, Any]]
+    stated: Sequence[dict[str, Any]] | None
     read_log: bool
 
 
@@ -45,7 +46,8 @@ def asking_note(*, asking: Asking, noted: Noted) -> Asking:
         if noted.read_log:
             row.log_queries += 1
             row.log_queried_at = row.log_queried_at or now
-        row.stated = list(noted.stated)
+        if noted.stated is not None:
+            row.stated = list(noted.stated)
         if len(row.journal) < JOURNAL_LIMIT:
             row.journal = [*row.journal, {"tool": noted.tool, "token": noted.token, "error": noted.is_error,
                                           "at": now.isoformat(timespec="seconds")}]

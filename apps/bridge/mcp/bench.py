@@ -76,11 +76,11 @@ def _asked(caller: Caller, standing: Standing, asked: AskAgent, name: str, argum
     assert caller.token is not None
     campaign, bench = standing.campaign, _bench(standing)
     before = askings.asking_of(campaign, asked.round, len(asked.bounced) + 1)
-    bench.stated = tuple(from_document(document, Hypothesis) for document in before.stated)
+    stated = bench.stated = tuple(from_document(document, Hypothesis) for document in before.stated)
     bench.log_read = before.log_queries > 0
     result = agents.call(bench, name, json.dumps(arguments))
     row = askings.asking_note(asking=before, noted=askings.Noted(
-        name, caller.token.pk, result.is_error, to_document(list(bench.stated)),
+        name, caller.token.pk, result.is_error, None if bench.stated is stated else to_document(list(bench.stated)),
         bench.context.log.queries > 0 and not result.is_error))
     if result.ends is None:
         return Reply(result.text, is_error=result.is_error)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import DatabaseError
 
+from apps.bridge.runner.cleaned import Cleaned
 from apps.bridge.runner.desk import desk_for
+from apps.bridge.runner.keys import key_names, secrets_of
 from apps.campaigns import services
 from apps.campaigns.models import Campaign
 from apps.campaigns.turns.selectors import paid
@@ -83,7 +87,8 @@ def _agent(campaign: Campaign, fence: int, state: CampaignState, agents: dict[Ag
            cancelled: Callable[[], bool]) -> Agent:
     choice = state.choice
     if choice.kind == "openai":  # it remembers nothing: its turns are rows
-        return make_agent(choice, desk=desk_for(campaign, fence, cancelled))
+        made = make_agent(choice, desk=desk_for(campaign, fence, cancelled, state.allowance))
+        return Cleaned(made, secrets_of(os.environ, key_names(settings.ENDPOINTS_PATH)))
     if choice not in agents:
         agents[choice] = make_agent(choice, _planner(state))
     return agents[choice]

@@ -20,13 +20,15 @@ from apps.stream.live_answers import LiveAnswers
 from apps.stream.services import progress_put
 from harness.agents.llm.endpoints import ModelFacts, load_endpoints
 from harness.agents.llm.ports import Delta, Desk, Transport
+from harness.domain.goal import Budget
 from harness.domain.turn import Turn
 
 log = logging.getLogger(__name__)
 
 
-def desk_for(campaign: Campaign, fence: int, cancelled: Callable[[], bool]) -> Desk:
-    """The desk of one asking; the endpoints file is read anew, so that a mended one needs no restart.
+def desk_for(campaign: Campaign, fence: int, cancelled: Callable[[], bool], allowance: Budget | None = None) -> Desk:
+    """The desk of one asking; the endpoints file is read anew, so that a mended one needs no restart. ``allowance`` is
+    what the campaign may spend: no question is sent once the stored turns have spent it.
 
     Raises:
         EndpointsError: the file is wrong; the sentence says where.
@@ -48,7 +50,8 @@ def desk_for(campaign: Campaign, fence: int, cancelled: Callable[[], bool]) -> D
         live.flush()  # asked often and by every sample: what waits to be shown goes out here
         return cancelled()
 
-    turns = StoredTurns(campaign, fence, secrets=secrets_of(os.environ, key_names(path)), told=live.turn)
+    turns = StoredTurns(campaign, fence, secrets=secrets_of(os.environ, key_names(path)), told=live.turn,
+                        allowance=allowance)
     return Desk(transport, turns, live.told, stopped, facts)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from apps.bridge import api
 from apps.campaigns.choices import RoundState, SteerKind
-from apps.campaigns.models import Campaign, Round
+from apps.campaigns.models import Campaign, Hypothesis, Round
 from apps.campaigns.services.acting import act, check_allowed, influence_add
 from apps.campaigns.services.endpoints import check_choice
 from apps.campaigns.services.projection import report
@@ -39,9 +40,14 @@ def campaign_steer(
         raise Invalid(f"The text has {len(text)} characters; at most {TEXT_KEPT} reach the agent. Shorten it.",
                       key="text")
     words = api.plain_text(text, TEXT_KEPT)
-    data: dict[str, Any] = {"kind": kind, "text": words, "direction": direction.strip(), "endpoint": endpoint.strip(),
-                            "model": model.strip(), "effort": effort.strip()}
-    if kind == SteerKind.MODEL:
+    directs, changes = kind in (SteerKind.FORBID, SteerKind.ALLOW), kind == SteerKind.MODEL
+    # What a way to steer has no use for is no second place for words.
+    data: dict[str, Any] = {"kind": kind, "text": words, "direction": direction.strip() if directs else "",
+                            "endpoint": endpoint.strip() if changes else "", "model": model.strip() if changes else "",
+                            "effort": effort.strip() if changes else ""}
+    if kind == SteerKind.FORBID:
+        _check_function(campaign, data["direction"])
+    if changes:
         check_choice(_changed(campaign, data), budget=campaign.budget or campaign.goal["budget"],
                      currency=campaign.currency)
 
@@ -51,6 +57,19 @@ def campaign_steer(
         report(row, log, "campaign.steered", {"by": person.name, **{key: said for key, said in data.items() if said}})
 
     return act(campaign, person, "Steered", token_scope, also, person=person.name, **data)
+
+
+def _check_function(campaign: Campaign, direction: str) -> None:
+    """A direction names a function that the campaign knows. Any other name could be a sentence, and its author's words
+    would reach the agent without anybody knowing whose kernel it is."""
+    _, colon, function = direction.partition(":")
+    if not colon or not function.isidentifier() or Hypothesis.objects.filter(campaign=campaign,
+                                                                            function=function).exists():
+        return  # what is no name at all the engine refuses
+    sources = [row.text for row in (campaign.start_kernel, campaign.incumbent) if row is not None]
+    if not any(re.search(rf"\bdef {re.escape(function)}\(", source) for source in sources):
+        raise Invalid(f"No kernel of this campaign has a function '{function[:80]}'. Name one that it has, or the "
+                      "direction alone for all of them.", key="direction")
 
 
 def _changed(campaign: Campaign, data: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from harness.agents.llm.tools import TOOLS, Workbench, call, functions
 from harness.domain.proposal import Proposal
 from harness.domain.turn import Answer, ToolCall
 
+PROMPT = 2
+"""Messages that a conversation begins with."""
 MOST_CALLS = 8
 """Calls of one answer that are run."""
 LEAST_ANSWER = 1024
@@ -126,7 +128,7 @@ class Conversation:
     def _shrink(self) -> None:
         self._room += 1
         prompt = build(self.bench.context, ROOMS[self._room], self.sample, self.samples)
-        self._messages = [*prompt.messages, *self._messages[2:]]
+        self._messages = [*prompt.messages, *self._messages[PROMPT:]]
         self._added = shortened(self._messages, ROOMS[self._room].results)
 
     def _too_long(self) -> bool:
@@ -152,6 +154,11 @@ class Conversation:
                 # Servers count the answer's room as well: where the settings say too much, that is what is too long.
                 parameters.answer_tokens = max(LEAST_ANSWER, parameters.answer_tokens // 2)
                 return
+            if len(self._messages) > PROMPT:
+                # What the model itself said is too long. Kept turns would lead to the same end at every resume: it is
+                # sent back, and the next asking begins anew.
+                raise AgentError(f"The conversation outgrew the context of {self.model}: the model said more than fits "
+                                 "into one. Shorter answers, or a model with a longer context.") from error
             raise AgentError(f"The question is longer than the context of {self.model} even at its shortest: "
                              f"{error.text} Choose a model with a longer context.", blame="provider") from error
         raise AgentError(error.text, blame="provider") from error

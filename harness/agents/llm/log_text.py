@@ -35,15 +35,20 @@ def log_rows(entries: Sequence[LogEntry], budget: int) -> str:
 def row(entry: LogEntry, kept: int) -> str:
     """One round on one line."""
     parts = [f"round {entry.round} [{entry.direction}] {_measured(entry)}"]
-    parts.append(f"hypothesis: {one_line(entry.hypothesis, kept)}")
+    parts.append(f"hypothesis: {_words(entry.hypothesis, kept)}")
     if entry.change_summary:
-        parts.append(f"change: {one_line(entry.change_summary, kept)}")
+        parts.append(f"change: {_words(entry.change_summary, kept)}")
     if entry.agent_claim is not None and entry.agent_claim.gain is not None:
         contradicted = " - CONTRADICTED by the measurement" if entry.claim_contradicted else ""
         parts.append(f"claimed {entry.agent_claim.gain:+.0%}{contradicted}")
     if entry.do_not_repeat:
         parts.append("DO NOT REPEAT: the direction is closed")
     return " | ".join(parts)
+
+
+def _words(text: str, kept: int) -> str:
+    """An agent's words as one field of a row: they cannot begin another one, which would read as measured."""
+    return one_line(text, kept).replace("|", "/")
 
 
 def _measured(entry: LogEntry) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import re
 from collections.abc import Iterable
 from urllib.parse import quote
@@ -36,9 +37,23 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
 
 def without(text: str, secrets: Iterable[str]) -> str:
     """The text without the secrets' values and nothing else: a model's own words and code stay as they are."""
-    for secret in forms(secrets):
+    found = forms(secrets)
+    for secret in found:
         text = text.replace(secret, HIDDEN)
+    if found and "\\" in text:  # the text of a call's arguments is JSON: a secret may be spelt with escapes in it
+        text = _escaped(found).sub(HIDDEN, text)
     return text
+
+
+@functools.lru_cache(maxsize=32)
+def _escaped(found: tuple[str, ...]) -> re.Pattern[str]:
+    """The secrets with any of their characters written as JSON may write it."""
+    return re.compile("|".join("".join(map(_spellings, secret)) for secret in found))
+
+
+def _spellings(character: str) -> str:
+    # So many backslashes as an escape takes that was escaped once more; without a bound a text of them takes for ever.
+    return rf"(?:\\{{0,4}}{re.escape(character)}|\\{{1,4}}u(?i:{ord(character):04x}))"
 
 
 class PieceFilter:

@@ -13,6 +13,7 @@ from harness.agents.llm.tools import TOOLS
 from harness.agents.llm.tools.arguments import arguments_of
 from harness.agents.llm.tools.tool import Refused
 from harness.domain.turn import Answer, ToolCall
+from harness.domain.words import one_line
 
 Kind = Literal["calls", "prose_calls", "refusal", "truncated", "code", "empty", "prose"]
 CUT = ("length", "max_tokens")
@@ -46,7 +47,8 @@ def read(answer: Answer) -> Reading:
         return Reading("truncated", fault=f"The answer was cut off at its limit of tokens{spent}.", cut=True)
     if not text:
         thought = " It thought and said nothing." if answer.reasoning else ""
-        return Reading("empty", fault=f"The answer was empty (finish: {answer.finish or 'not given'}).{thought}")
+        finish = one_line(answer.finish, 40) or "not given"
+        return Reading("empty", fault=f"The answer was empty (finish: {finish}).{thought}")
     if fenced(text).unclosed or tagged(text).unclosed:
         return Reading("truncated", cut=True, fault="The answer ends inside a code fence or a call: it was cut off, "
                                                     "whatever its finish reason says.")

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.agents.protocol import AgentContext
+from harness.domain.errors import SourceError
 from harness.domain.proposal import Hypothesis
+from harness.evaluation.source.structure import read_structure
 
 LEAST, MOST = 3, 5
 
@@ -36,7 +38,7 @@ def idea_problem(context: AgentContext, idea: Hypothesis) -> str | None:
     """Why this one idea may not be stated."""
     if idea.id in context.struck:
         return f"A person struck hypothesis {idea.id}. Propose another idea."
-    forbidden = forbidden_problem(context, idea)
+    forbidden = forbidden_problem(context, idea) or elsewhere_problem(context, idea)
     if forbidden is not None or context.retry_available:
         return forbidden  # a closed direction is left open for the campaign's one retry
     return closed_problem(context, idea)
@@ -48,6 +50,30 @@ def forbidden_problem(context: AgentContext, idea: Hypothesis) -> str | None:
         if key in context.forbidden:
             return f"{context.forbidden[key] or 'A person'} forbade direction {key}. Switch to another one."
     return None
+
+
+def elsewhere_problem(context: AgentContext, idea: Hypothesis) -> str | None:
+    """R16: whether a closed or forbidden direction is led on under the name of a function that the incumbent does not
+    have. Such a name has no record of its own, and a new one for every try would keep any direction open."""
+    same = [key for key in (*context.closed_directions, *context.forbidden)
+            if key.partition(":")[0] == str(idea.direction)]
+    if not same or key_of(idea) in same:
+        return None
+    names = functions_of(context)
+    if idea.function in names:
+        return None
+    return (f"The incumbent has no function '{idea.function}', and {', '.join(same)} is closed or forbidden: a new "
+            f"name does not open it. Name the function that the idea touches ({', '.join(names)}), or switch to another "
+            "direction.")
+
+
+def functions_of(context: AgentContext) -> tuple[str, ...]:
+    """The functions of the incumbent that an idea may touch, kernels first."""
+    try:
+        found = read_structure(context.incumbent.source, context.goal.backend)
+    except SourceError:  # a baseline of one's own need not parse here to be measured
+        return ()
+    return (*found.kernels, *found.hosts)
 
 
 def closed_problem(context: AgentContext, idea: Hypothesis) -> str | None:

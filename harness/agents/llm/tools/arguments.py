@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from harness.agents.llm.tools.tool import Refused, Tool
@@ -12,6 +13,8 @@ from harness.domain.words import one_line, visible
 
 MAX_CHARACTERS = 200_000
 MAX_FINDINGS = 5
+MOST_LOOKED_AT = 50
+"""Violations that are looked for: an array may hold a hundred thousand of them, each of which takes time."""
 
 
 def arguments_of(tool: Tool, text: str) -> dict[str, Any]:
@@ -61,7 +64,7 @@ def _no_constant(word: str) -> Any:
 def _violations(tool: Tool, value: Any) -> list[str]:
     import jsonschema  # here: a command that asks no model does not pay for it
 
-    errors = jsonschema.Draft202012Validator(tool.schema).iter_errors(value)
+    errors = islice(jsonschema.Draft202012Validator(tool.schema).iter_errors(value), MOST_LOOKED_AT)
     ordered = sorted(errors, key=lambda error: [str(part) for part in error.absolute_path])
     return [_sentence(error) for error in ordered]
 
@@ -74,7 +77,8 @@ def _sentence(error: Any) -> str:
         return f"{where} lacks {', '.join(missing)}."
     if error.validator == "additionalProperties":
         known = error.schema["properties"]
-        return f"{where} has unknown keys: {', '.join(one_line(str(k), 40) for k in error.instance if k not in known)}."
+        unknown = islice((one_line(str(key), 40) for key in error.instance if key not in known), MAX_FINDINGS)
+        return f"{where} has unknown keys: {', '.join(unknown)}."
     if error.validator == "enum":
         return f"{where} must be one of {', '.join(map(str, error.validator_value))}."
     if error.validator == "type":

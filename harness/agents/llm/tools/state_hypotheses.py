@@ -32,7 +32,8 @@ def _run(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
 END = r"$(?!\n)"
 """The end of a text: a dollar sign alone lets a last line feed pass."""
 _IDEA = strict({
-    "id": {"type": "string", "pattern": f"^[A-Za-z0-9][A-Za-z0-9_.-]{{0,23}}{END}", "description": "a short id, such as h1"},
+    "id": {"type": "string", "pattern": f"^[A-Za-z0-9][A-Za-z0-9_.-]{{0,23}}{END}",
+           "description": "a short id, such as h1"},
     "direction": {"type": "string", "enum": [str(one) for one in Direction], "description": "what the idea is about"},
     "function": {"type": "string", "pattern": f"^[A-Za-z_][A-Za-z0-9_]{{0,79}}{END}",
                  "description": "the kernel function it touches"},

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from harness.agents.llm.rules import LEAST, closed_problem, forbidden_problem, key_of
+from harness.agents.llm.rules import LEAST, closed_problem, elsewhere_problem, forbidden_problem, key_of
 from harness.agents.llm.tools.check_feasibility import sums_of
 from harness.agents.llm.tools.tool import Refused, Tool, ToolResult, strict
 from harness.agents.llm.tools.workbench import Workbench
@@ -58,7 +58,7 @@ def _idea(bench: Workbench, name: str) -> Hypothesis:
 
 def _check_direction(context: AgentContext, idea: Hypothesis, arguments: dict[str, Any]) -> None:
     """R7, R16: a closed direction needs the one retry, with the essential difference."""
-    forbidden = forbidden_problem(context, idea)
+    forbidden = forbidden_problem(context, idea) or elsewhere_problem(context, idea)
     if forbidden is not None:
         raise Refused(forbidden)
     retry_of, difference = arguments["retry_of"], arguments["essential_difference"]
