@@ -74,6 +74,10 @@ class RenewableInput:
         turned = self._start.roll(tuple(turns.values()), tuple(turns)) if turns else self._start
         torch.mul(turned.flatten(), factors, out=self._now)
 
+    def put(self, values: torch.Tensor) -> None:
+        """Replace the contents by ``values`` of the same shape, until they are renewed."""
+        self._now.copy_(values.flatten())
+
     def touch(self) -> None:
         """Read the contents once on the calling thread's core, which leaves them in its caches as far as they fit."""
         self._now.view(torch.uint8).max()

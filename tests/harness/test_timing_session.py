@@ -255,3 +255,18 @@ def test_a_reference_that_fails_is_not_the_candidates_fault(session, monkeypatch
     with pytest.raises(Refused) as caught:
         timed(session, HONEST)
     assert caught.value.outcome is Outcome.INVALID_REFERENCE
+
+
+@pytest.mark.sandbox
+def test_what_is_wrong_on_special_values_in_the_timed_process_alone_is_refused(session):
+    """As of a kernel that tells the judge's process by its filled memory, or by anything else."""
+    careless = PLAIN + """
+import numpy as np
+
+def run(x, weight, out, *, eps):
+    compute(np.where(np.isnan(x), np.float32(0.0), x), weight, out, eps)
+"""
+    with pytest.raises(Refused) as caught:
+        timed(session, careless)
+    assert caught.value.outcome is Outcome.REWARD_HACK
+    assert [reason.code for reason in caught.value.reasons][:2] == ["timed_output_wrong", "nan_wrong"]

@@ -109,6 +109,11 @@ class Lending:
             block.renew(factors[start : start + count], turns)
             start += count
 
+    def put(self, inputs: Tensors) -> None:
+        """Give the renewable inputs contents from ``inputs``, until they are renewed; the worker must be frozen."""
+        for name, block in self._renewable.items():
+            block.put(inputs[name])
+
     def touch(self) -> None:
         """Bring what ``renew`` wrote into the caches of the calling thread's core."""
         for block in self._renewable.values():

@@ -15,9 +15,10 @@ from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Outcome, Stage
 from harness.evaluation.judge.checking import check_collected
 from harness.evaluation.judge.inputs import all_attributes, make_inputs
-from harness.evaluation.judge.lending import Collected, Lending
+from harness.evaluation.judge.lending import Collected, Lending, sizes_shown
 from harness.evaluation.judge.oracle import Expected, expect
 from harness.evaluation.judge.seeds import generator
+from harness.evaluation.judge.special_rows import kinds_of, with_special_rows
 from harness.operators.base import OperatorSpec, ShapePoint
 from harness.operators.implementation import Tensors
 
@@ -79,6 +80,22 @@ class Renewal:
         """Give every one of ``lendings`` contents that it never had; all workers must be frozen."""
         for lending in lendings:
             lending.renew(self._factors, self._fresh_start(id(lending)))
+
+    def special(self, lending: Lending) -> bool:
+        """Put one row each of special kinds into what ``lending`` holds, until it is renewed; its worker must be
+        frozen. ``False`` where that cannot be done: rows are too few, or say themselves how much of each is in use."""
+        spec, inputs = lending.spec, lending.inputs
+        if any(argument.counts for argument in spec.arguments):
+            return False
+        kinds = kinds_of(spec, lending.dtype)
+        drawn = [kinds[place] for place in torch.randperm(len(kinds), generator=self._draw).tolist()]
+        seed = int(torch.randint(1 << 62, (), generator=self._draw))
+        mixed = with_special_rows(spec, sizes_shown(spec, inputs, lending.attributes), inputs, drawn,
+                                  lending.attributes, lending.dtype, seed, "ring")
+        if mixed is inputs:
+            return False
+        lending.put(mixed)
+        return True
 
     def _fresh_start(self, slot: int) -> int:
         used = self._used[slot]

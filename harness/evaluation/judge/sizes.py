@@ -23,13 +23,15 @@ and is at most n. Per round:
 - The interpreter: 3 draws (6 before a promotion) of at most 32 rows. Of 1,000 rounds drawn 786 met columns above 6,000,
   369 five or more query heads per cache head; rows from 600 on are never drawn. It is a dry run and promotes nothing.
 
-Contents are the workload's regimes and ``ENDS``; other special values at large sizes are ``specials``.
+Contents are the workload's regimes and ``ENDS``; where a draw has several rows, a few of them hold other special
+values, by turns (``special_rows``). Such values at the largest sizes are ``specials``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -37,13 +39,12 @@ from harness.evaluation.buffers import Layout, dtype_of
 from harness.evaluation.judge.amounts import Amounts, amounts_of, promoting
 from harness.evaluation.judge.inputs import cases_for
 from harness.evaluation.judge.session import Session
+from harness.evaluation.judge.special_rows import ENDS, kinds_of, room_for, with_special_rows
 from harness.evaluation.judge.trials import Trial, draw_for, usual_dtype
 from harness.evaluation.run import Run
 from harness.operators.base import Dims, OperatorSpec, Span
 
 CLASSES = 384
-ENDS = "ends"
-"""The regime of equal spikes at both ends of a row and around multiples of blocks: whatever is left out shows."""
 LEAD = 4
 """Every fourth draw is led by another dimension than the first one."""
 NEAR_BYTES = 4 << 20
@@ -59,19 +60,39 @@ def drawn_sizes(run: Run, session: Session) -> Iterator[Trial]:
     draw = draw_for(run, "sizes")
     cases = [case for case in cases_for(spec, run.place) if case.layout == "dense" and all(case.dims.values())]
     count = amounts.promotion_sizes if promoting(run) else amounts.sizes
-    for turn, dims in enumerate(drawn_dims(spec, amounts, count, draw)):
+    drawn = drawn_dims(spec, amounts, count, draw)
+    special = kinds_by_size(spec, amounts, drawn, kinds_of(spec, dtype), draw_for(run, "special rows"))
+    for turn, dims in enumerate(drawn):
         case = cases[int(torch.randint(len(cases), (), generator=draw))]
         layout, gap = layout_of(spec, turn), gap_of(turn, draw)
         words = f"{layout}, rows {gap} apart" if layout == "strided" else layout
         name = f"probe: drawn sizes {turn + 1} ({sizes_in_words(dims)}, {words})"
         first = turn % (len(run.workload.regimes) + 1)  # rows may be fewer than regimes
         regimes = (*run.workload.regimes, ENDS)[first:] + (*run.workload.regimes, ENDS)[:first]
-        yield Trial(session.problem(name, dims, regimes, case.attributes, dtype, layout, gap))
+        problem = session.problem(name, dims, regimes, case.attributes, dtype, layout, gap)
+        if run.seed is not None:
+            problem = replace(problem, inputs=with_special_rows(
+                spec, dims, problem.inputs, special[turn], problem.attributes, dtype, run.seed, name))
+        yield Trial(problem)
     if promoting(run):
         for point in run.workload.shapes[run.request.backend]:
             for dims in near(spec, point.dims, dtype_of(dtype).itemsize):
                 name = f"probe: beside {point.label} ({sizes_in_words(dims)})"
                 yield Trial(session.problem(name, dims, run.workload.regimes_of(point), point.attributes, dtype))
+
+
+def kinds_by_size(spec: OperatorSpec, amounts: Amounts, drawn: Sequence[Dims], kinds: Sequence[str],
+                  draw: torch.Generator) -> list[list[str]]:
+    """Which special kinds each of ``drawn`` sizes gets rows of. They take turns in the order of the first dimension's
+    sizes: all kinds meet sizes that lie near each other."""
+    first, order = next(iter(spec.domain)), torch.randperm(len(kinds), generator=draw).tolist()
+    chosen: list[list[str]] = [[] for _ in drawn]
+    at = 0
+    for turn in sorted(range(len(drawn)), key=lambda turn: drawn[turn][first]):
+        count = min(amounts.special_rows, room_for(spec, drawn[turn]), len(kinds))
+        chosen[turn] = [kinds[order[place % len(kinds)]] for place in range(at, at + count)]
+        at += count
+    return chosen
 
 
 def drawn_dims(spec: OperatorSpec, amounts: Amounts, count: int, draw: torch.Generator) -> list[dict[str, int]]:
@@ -116,15 +137,19 @@ def programs(spec: OperatorSpec, dims: Dims) -> int:
     return max(math.prod(dims[dim] for dim in argument.dims[:-1]) for argument in spec.outputs)
 
 
+def allowed(spec: OperatorSpec, amounts: Amounts, dims: Dims) -> bool:
+    """Whether a call of these sizes stays within the amounts."""
+    return work(spec, dims) <= amounts.elements and (
+        not amounts.programs or programs(spec, dims) <= amounts.programs)
+
+
 def largest_within(spec: OperatorSpec, amounts: Amounts, own: Mapping[str, int], dim: str, high: int) -> int:
     """The largest size of ``dim`` from ``own[dim]`` to ``high`` that the amounts allow beside the others; at least
     ``own[dim]`` or the lowest."""
     low = spec.domain[dim].low
     while low < high:
         middle = (low + high + 1) // 2
-        dims = sizes_of(spec.domain, {**own, dim: middle})
-        within = work(spec, dims) <= amounts.elements and (
-            not amounts.programs or programs(spec, dims) <= amounts.programs)
+        within = allowed(spec, amounts, sizes_of(spec.domain, {**own, dim: middle}))
         low, high = (middle, high) if within else (low, middle - 1)
     return low
 

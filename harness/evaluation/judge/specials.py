@@ -12,6 +12,9 @@ and the others come first next time. Every other call is as small otherwise as i
 argument which all rows share (``shared_regimes``) have calls of their own. Half precision comes first, every dtype of
 the operator once at least; attributes take turns, too.
 
+Measured sizes have calls of their own, with as few rows as the kinds need: code for one shape of a board meets every
+kind there. Other sizes meet kinds in ``drawn_sizes`` (``special_rows``).
+
 For n = 6 (Numba) what is wrong from 32,768 of 131,072 columns on is met by every kind at least once, what is wrong from
 4,096 on at least four times; for n = 5 (a device) the same at least once and three times, whatever the dtype.
 """
@@ -28,16 +31,16 @@ from harness.evaluation.judge.amounts import Amounts, amounts_of
 from harness.evaluation.judge.inputs import make_inputs
 from harness.evaluation.judge.rows import row_dim
 from harness.evaluation.judge.session import Problem, Session
-from harness.evaluation.judge.sizes import ENDS, largest_within, log_size, sizes_in_words, sizes_of, strata
+from harness.evaluation.judge.sizes import allowed, largest_within, log_size, sizes_in_words, sizes_of, strata
+from harness.evaluation.judge.special_rows import WIDE, kinds_of
 from harness.evaluation.judge.trials import Trial, draw_for, dtypes_of, usual_dtype
 from harness.evaluation.run import Run
-from harness.operators.base import OperatorSpec
+from harness.operators.base import Dims, OperatorSpec
 from harness.operators.implementation import Tensors
 
 PLAIN = "normal"
 TOP = 3
 """Leading sizes lie in the highest of so many equal parts of the logarithmic range."""
-WIDE = "float32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +57,19 @@ def special_values(run: Run, session: Session) -> Iterator[Trial]:
     """Every kind at large sizes and in every dtype."""
     if run.seed is None:
         raise RuntimeError("probes need the seed that smoke draws")
-    for turn, call in enumerate(special_calls(run.spec, amounts_of(run), _dtypes(run), draw_for(run, "specials"))):
+    measured = [point.dims for point in run.workload.shapes[run.request.backend]]
+    calls = special_calls(run.spec, amounts_of(run), _dtypes(run), draw_for(run, "specials"), measured)
+    for turn, call in enumerate(calls):
         name = f"probe: special values {turn + 1} ({sizes_in_words(call.dims)}, {call.dtype})"
         inputs = shared_out(run.spec, call, run.seed, name)
         attributes = run.spec.attributes_for(call.dims, call.attributes)
         yield Trial(Problem(name, call.dims, inputs, attributes, call.dtype))
 
 
-def special_calls(spec: OperatorSpec, amounts: Amounts, dtypes: Sequence[str], draw: torch.Generator) -> list[Call]:
-    """The calls of one round; the last of ``dtypes`` is that of a single one where there are several."""
+def special_calls(spec: OperatorSpec, amounts: Amounts, dtypes: Sequence[str], draw: torch.Generator,
+                  measured: Sequence[Dims] = ()) -> list[Call]:
+    """The calls of one round; the last of ``dtypes`` is that of a single one where there are several. ``measured``:
+    sizes of the shapes that are timed."""
     first, *others = (dim for dim, span in spec.domain.items() if span.low < span.high)
     leads = [first] * amounts.specials
     start = int(torch.randint(max(1, len(others)), (), generator=draw))
@@ -84,7 +91,30 @@ def special_calls(spec: OperatorSpec, amounts: Amounts, dtypes: Sequence[str], d
         chosen = (queue + [rest[index] for index in torch.randperm(len(rest), generator=draw).tolist()])[:count]
         waiting[dtype] = [kind for kind in queue if kind not in chosen]
         calls.append(Call(dims, tuple(chosen), dtype, attributes[turn % len(attributes)]))
-    return calls + _alone(spec, amounts, dtypes, attributes, draw)
+    return calls + _alone(spec, amounts, dtypes, attributes, draw) + _measured(
+        spec, amounts, dtypes, attributes, measured, draw)
+
+
+def _measured(spec: OperatorSpec, amounts: Amounts, dtypes: Sequence[str], attributes: Sequence[Mapping[str, float]],
+              measured: Sequence[Dims], draw: torch.Generator) -> list[Call]:
+    """Calls at ``measured`` sizes, drawn among those that stay within the amounts, in the usual dtype; rows are as many
+    as there are kinds, or as few of them as the amounts allow."""
+    row, dtype, room = row_dim(spec), dtypes[0], replace(amounts, elements=amounts.special_elements)
+    kinds, found = kinds_of(spec, dtype), {}
+    for dims in measured:
+        own = {dim: dims[dim] // (dims[span.times] if span.times else 1) for dim, span in spec.domain.items()}
+        if row is not None:
+            own[row] = 1
+            own[row] = largest_within(spec, room, own, row, len(kinds))
+        sizes = sizes_of(spec.domain, own)
+        if allowed(spec, room, sizes):
+            found[tuple(sizes.items())] = sizes
+    different, calls = list(found.values()), []
+    for turn, index in enumerate(torch.randperm(len(different), generator=draw).tolist()[:amounts.special_measured]):
+        chosen = [kinds[place] for place in torch.randperm(len(kinds), generator=draw).tolist()]
+        count = different[index][row] if row is not None else 1
+        calls.append(Call(different[index], tuple(chosen[:count]), dtype, attributes[turn % len(attributes)]))
+    return calls
 
 
 def _alone(spec: OperatorSpec, amounts: Amounts, dtypes: Sequence[str], attributes: Sequence[Mapping[str, float]],
@@ -102,14 +132,6 @@ def _alone(spec: OperatorSpec, amounts: Amounts, dtypes: Sequence[str], attribut
         dims = _dims(spec, amounts, lead, 1 - float(torch.rand((), generator=draw)) / TOP, 1, draw)
         calls.append(Call(dims, (kind,), dtypes[turn % len(dtypes)], attributes[turn % len(attributes)]))
     return calls
-
-
-def kinds_of(spec: OperatorSpec, dtype: str) -> list[str]:
-    """The kinds that rows may be of in ``dtype``: those of cases without a dtype of their own, and of cases of this
-    one; not those that only short rows may be of in float32, nor those about what rows share."""
-    named = [case.regime for case in spec.cases if case.dtype in (None, dtype)]
-    left_out = {*spec.shared_regimes, *(spec.short_regimes if dtype == WIDE else ())}
-    return [kind for kind in dict.fromkeys([*named, ENDS]) if kind not in left_out]
 
 
 def shared_out(spec: OperatorSpec, call: Call, seed: int, *labels: object) -> Tensors:

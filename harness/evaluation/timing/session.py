@@ -11,6 +11,10 @@ the compiled function. A hot sample differs in one thing only: its slots fit the
 poisons and reads them on the clock's own core right before, so that the caches are warm and the contents are new. For a
 cold one the judge sweeps the caches of that core. The candidate is frozen while either happens. Only ``repeated``
 samples show a process contents that it met before; they are no figure, a gain there is a lead.
+
+In every round one shape, all of them by turns, also gets a few calls that are no sample, at a time that nobody knows
+beforehand, one of them on rows of special values: a kernel that tells the clock's process from the judge's has to be
+right there, too.
 """
 
 from __future__ import annotations
@@ -56,6 +60,7 @@ class Session:
         self._opener, self._points, self._stage, self.rings = opener, points, stage, rings
         self._cores, self._compile, self._deadline_s = cores, compile_request, deadline_s
         self._random = random.Random(secrets.randbits(64))  # the order is not part of what a replay needs
+        self._turn = self._random.randrange(len(points))
         self._stack = contextlib.ExitStack()
         try:
             self._stack.enter_context(on_cores(cores.rest))
@@ -96,8 +101,9 @@ class Session:
         try:
             for name, side in sides.items():
                 record.first_calls[name].append(side.first_call_s * 1e6)
-            for point in self._points:
-                self._shape(point, sides, record, sweeps)
+            self._turn = (self._turn + 1) % len(self._points)
+            for place, point in enumerate(self._points):
+                self._shape(point, sides, record, sweeps, special=place == self._turn)
         finally:
             close_sides(sides)
 
@@ -111,7 +117,7 @@ class Session:
                 return spent
         return repeats
 
-    def _shape(self, point: ShapePoint, sides: dict[str, Side], whole: Record, sweeps: int) -> None:
+    def _shape(self, point: ShapePoint, sides: dict[str, Side], whole: Record, sweeps: int, *, special: bool) -> None:
         ring, record = self.rings[point.label], whole.shapes[point.label]
         latest = {}
         for name, side in sides.items():
@@ -120,6 +126,7 @@ class Session:
                 side.batch(ring.slots, [0])
                 latest[name] = self._per_call(side, ring, [1 % len(ring), 2 % len(ring)])[0]
         verified = self._random.randrange(sweeps)
+        special_at = self._random.randrange(sweeps) if special and CANDIDATE in sides else None
         samples: dict[str, list[float]] = {name: [] for name in sides}
         counts = []
         self._watch.begin(list(sides.values()))
@@ -141,6 +148,8 @@ class Session:
             self._compare(taken, sides, point)
             if left is not None:
                 self._verify(left, point)
+            if sweep == special_at:
+                self._special(point, sides[CANDIDATE], counts[-1])
         seen = self._watch.end(list(sides.values()), sweeps)
         record.calls.append(tuple(counts))
         record.speed.append(seen.all.speed)
@@ -204,6 +213,18 @@ class Session:
             wrong = CANDIDATE in sides and other is not None and taken.wrong(CANDIDATE, other, self._relative)
         if wrong:
             raise self._caught(point)
+
+    def _special(self, point: ShapePoint, side: Side, calls: int) -> None:
+        """Refuse a candidate that is wrong on special values in the process that is timed. ``calls`` untimed calls."""
+        ring = self.rings[point.label]
+        slots = self._random.sample(range(len(ring)), calls)
+        ring.renew(slots)
+        chosen = ring.slots[slots[-1]]
+        if ring.renewal.special(chosen):
+            with _named(side):
+                side.batch(ring.slots, slots)
+            self._verify(judge_ring.left_in(chosen, self._stage, point.label), point)
+        ring.renew(slots[-1:])
 
     def _verify(self, left: judge_ring.Left, point: ShapePoint) -> None:
         """Refuse a candidate whose timed call left a wrong result in its slot."""
