@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from apps.bridge import api
 from apps.bridge.mcp.reply import Reply
+from apps.bridge.mcp.rights import check_token
 from apps.campaigns.models import Campaign
 from apps.campaigns.services import proposal_from_outside
 from apps.teams.selectors import token_maker
@@ -26,7 +27,7 @@ def hand_in(caller: Caller, campaign: Campaign, asked: AskAgent, proposal: Propo
     facts = proposal_from_outside(
         campaign=campaign, person=caller.user, proposal=to_document(proposal), queried_log=queried_log,
         round_number=asked.round, attempt=len(asked.bounced) + 1, makers=[maker] if maker is not None else [],
-        token_scope=caller.token.can_run_campaigns)
+        token_scope=caller.token.can_run_campaigns, still_allowed=lambda: check_token(caller))
     return _reply(facts, asked, said)
 
 

@@ -15,11 +15,11 @@ from jsonschema import Draft202012Validator
 
 from apps.bridge.mcp import bench
 from apps.bridge.mcp.reply import Reply, refused
+from apps.bridge.mcp.rights import check_token
 from apps.bridge.mcp.standing import document, listed, mark_of, standing_of
 from apps.campaigns import selectors
 from apps.campaigns.models import Campaign
 from apps.core.errors import AppError, Invalid, NotFound, Refused
-from apps.teams.models import ApiToken
 from apps.teams.tokens import Caller
 from harness.domain.errors import HarnessError
 
@@ -82,7 +82,7 @@ def patience(name: str, arguments: Mapping[str, Any]) -> float:
 def call(caller: Caller, name: str, arguments: Mapping[str, Any]) -> Reply:
     """One call of a tool that is ``offered``. What the agent can mend comes back as an error in words."""
     try:
-        _still_valid(caller)
+        check_token(caller)
         offer = offered()[name]
         if name in OWN:
             wrong = _wrong(offer, arguments)
@@ -107,19 +107,10 @@ def moved(caller: Caller, reply: Reply) -> bool:
     if mark is None:
         return False
     try:
-        _still_valid(caller)
+        check_token(caller)
         return mark_of(_campaign(caller, mark.campaign)) != mark
     except AppError:
         return True
-
-
-def _still_valid(caller: Caller) -> None:
-    """A token may be revoked, or its account leave, while a call waits."""
-    token = caller.token
-    if token is None or not ApiToken.objects.filter(
-        pk=token.pk, revoked_at__isnull=True, user__is_active=True
-    ).exists():
-        raise Refused("This API token was revoked.", code="signed_out")
 
 
 def _wrong(offer: Offer, arguments: Mapping[str, Any]) -> str:

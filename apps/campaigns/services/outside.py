@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from apps.audit.services import audit_record
@@ -20,13 +20,14 @@ SOURCE = "outside agent"
 
 def proposal_from_outside(
     *, campaign: Campaign, person: User, proposal: dict[str, Any], queried_log: bool, round_number: int, attempt: int,
-    makers: Iterable[User] = (), token_scope: bool = False,
+    makers: Iterable[User] = (), token_scope: bool = False, still_allowed: Callable[[], None] = lambda: None,
 ) -> api.EngineFacts:
     """Tell the engine a proposal for asking ``attempt`` (from 1) of round ``round_number``, all in one transaction.
 
     ``queried_log`` is the server's own evidence that the log was read in this asking. ``person``, and ``makers`` (who
     made the token, for instance), had a hand in the kernel: they started it, so none of them may approve it. No lease
-    is needed: the campaign's stream is locked, and an answer to an earlier asking is refused.
+    is needed: the campaign's stream is locked, and an answer to an earlier asking is refused. ``still_allowed`` raises
+    where the right to hand in ended meanwhile; it is asked within the transaction.
 
     Raises:
         Refused: the person may not run campaigns in the team.
@@ -38,6 +39,8 @@ def proposal_from_outside(
         raise Invalid(f"The agent of {campaign} is {campaign.agent_kind}; only one whose agent is 'mcp' takes "
                       "proposals from outside.")
     with recording(campaign.stream, campaign.team.stream) as log:
+        still_allowed()
+        check_allowed(person, campaign.team, token_scope)
         campaign.refresh_from_db()
         state = engine_state(campaign)
         asked = api.outside_asked(state)

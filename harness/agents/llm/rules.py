@@ -62,8 +62,8 @@ def elsewhere_problem(context: AgentContext, idea: Hypothesis) -> str | None:
     names = functions_of(context)
     if idea.function in names:
         return None
-    return (f"The incumbent has no function '{idea.function}', and {', '.join(same)} is closed or forbidden: a new "
-            f"name does not open it. Name the function that the idea touches ({', '.join(names)}), or switch to another "
+    return (f"The incumbent has no function '{idea.function}', and {', '.join(same)} is closed or forbidden: another "
+            f"name opens nothing. Name the function that the idea touches ({', '.join(names)}), or switch to another "
             "direction.")
 
 

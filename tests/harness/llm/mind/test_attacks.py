@@ -43,7 +43,8 @@ def test_arguments_that_are_wrong_a_hundred_thousand_times_take_no_time_and_few_
 
 def test_few_of_many_violations_are_looked_for() -> None:
     """Looking at every one of these took from seven to twenty-five seconds."""
-    for many in ([1] * 99_000, [{}] * 66_000):
+    lists: list[list[object]] = [[1] * 99_000, [{}] * 66_000]
+    for many in lists:
         assert len(violations(TOOLS["state_hypotheses"], {"hypotheses": many})) == MOST_LOOKED_AT
 
 
