@@ -24,6 +24,7 @@ from harness.agents.registry import make_agent
 from harness.campaign.context import ask, context_of
 from harness.domain.errors import HarnessError, UsageError
 from harness.domain.goal import AgentChoice
+from harness.domain.steering import Spent
 from harness.domain.words import REASON_KEPT, plain
 from harness.engine import actions, results
 from harness.engine.results import result_to_document
@@ -69,7 +70,8 @@ def _answer(campaign: Campaign, fence: int, state: CampaignState, action: action
     kind = state.goal.agent.kind
     try:
         agent = _agent(campaign, fence, state, agents, cancelled)
-        return ask(agent, context_of(state, action, hardware=_hardware(state.goal.hardware)))
+        context = context_of(state, action, hardware=_hardware(state.goal.hardware))
+        return ask(agent, replace(context, spent=_spent_before(campaign, state)) if kind == "openai" else context)
     except AgentCancelled as stopped:
         log.info("Campaign %s: %s", campaign.pk, stopped.text)
         return None
@@ -101,6 +103,14 @@ def _planner(state: CampaignState) -> Planner | None:
     from harness.search.planner import planner_for
 
     return planner_for(state.goal)
+
+
+def _spent_before(campaign: Campaign, state: CampaignState) -> Spent:
+    """What was spent before the round that is asked for. An asking counts its own turns, kept ones as well, whether or
+    not an outage in its middle counted them already; and the same asking has the same limits each time it goes on."""
+    record = state.active_round
+    before = paid(campaign, before_round=record.number if record is not None else len(state.rounds) + 1)
+    return replace(state.spent, tokens=before.tokens, money=before.money, turns=before.turns)
 
 
 def _as_stored(campaign: Campaign, state: CampaignState, result: Answered) -> Answered:

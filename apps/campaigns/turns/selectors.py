@@ -31,10 +31,13 @@ def turn_for(campaign: Campaign, pk: int) -> AgentTurn | None:
     return AgentTurn.objects.filter(campaign=campaign, pk=pk).first()
 
 
-def paid(campaign: Campaign) -> Paid:
-    """Sums over everything that was sent and is over. A turn counts as one when the model answered, well or badly;
-    tokens and money count whoever is to blame, as far as the endpoint named them."""
+def paid(campaign: Campaign, *, before_round: int | None = None) -> Paid:
+    """Sums over everything that was sent and is over, or over the rounds before one. A turn counts as one when the
+    model answered, well or badly; tokens and money count whoever is to blame, as far as the endpoint named them."""
     answered = Q(status=TurnState.COMPLETE) | Q(status=TurnState.FAILED, blame="model")
-    found = AgentTurn.objects.filter(campaign=campaign).exclude(status=TurnState.OPEN).aggregate(
+    rows = turns_of(campaign)
+    if before_round is not None:
+        rows = rows.filter(round_number__lt=before_round)
+    found = rows.exclude(status=TurnState.OPEN).order_by().aggregate(
         tokens_in=Sum("tokens_in"), tokens_out=Sum("tokens_out"), money=Sum("cost"), turns=Count("pk", filter=answered))
     return Paid((found["tokens_in"] or 0) + (found["tokens_out"] or 0), found["money"] or 0.0, found["turns"] or 0)

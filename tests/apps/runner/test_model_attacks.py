@@ -188,3 +188,22 @@ def test_calls_without_a_query_of_the_log_propose_nothing(
     says_next(calls(IDEAS), lie, lie, lie, lie, lie, calls(LOG))
     runner.step()
     assert Round.objects.get(campaign=runner.pk, number=1).kernel is None
+
+
+@pytest.mark.parametrize("budget", [{"tokens": 100_000, "turns": 50}, {"money": 9.0}], ids=["tokens", "money"])
+def test_an_outage_within_a_limited_budget_pays_for_nothing_twice(
+    person: User, drive: Drive, says_next: Callable[..., Script], budget: dict[str, Any]
+) -> None:
+    """What was spent stands in the prompt: counted at the outage, it must not make another question of the same one."""
+    campaign = begin(person, budget=budget)
+    runner = drive(campaign)
+    measure(runner)
+    first, second, third = diagnosis()
+    says_next(first, second, TransportError("503, again.", kind="unavailable", partial=says("half")))
+    runner.step()
+    campaign.refresh_from_db()
+    assert campaign.cause_code == "endpoint" and campaign.tokens_used == 3300
+    services.campaign_resume(campaign=campaign, person=person)
+    again, script = drive(campaign), says_next(third)
+    assert again.step() is Step.MOVED and len(script.questions) == 1
+    assert Round.objects.get(campaign=campaign, number=1).state == "evaluating"

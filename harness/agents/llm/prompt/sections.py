@@ -47,12 +47,15 @@ def goal_text(context: AgentContext) -> str:
 
 
 def _budget(context: AgentContext, goal: Goal) -> str:
+    """What grows while a round is asked for is named with its limit alone. What an outage cost is counted at once: were
+    it in here, the resumed asking would be another question, and its complete turns would be paid for again."""
     allowed, spent = context.allowance, context.spent
-    parts = [f"{used:g} of {most:g} {name}" for name, used, most in (
-        ("rounds", spent.rounds, allowed.rounds), ("evaluations", spent.evaluations, allowed.evaluations),
-        ("tokens", spent.tokens, allowed.tokens), ("turns", spent.turns, allowed.turns),
-        ("units of money", spent.money, allowed.money)) if most is not None]
-    return f"{', '.join(parts) or 'time only'} spent; {goal.stop.direction_failures} failures close a direction"
+    parts = [f"{used:g} of {most:g} {name} spent" for name, used, most in (
+        ("rounds", spent.rounds, allowed.rounds), ("evaluations", spent.evaluations, allowed.evaluations))
+        if most is not None]
+    parts += [f"at most {most:g} {name} in all" for name, most in (
+        ("tokens", allowed.tokens), ("turns", allowed.turns), ("units of money", allowed.money)) if most is not None]
+    return f"{', '.join(parts) or 'time only'}; {goal.stop.direction_failures} failures close a direction"
 
 
 def tier_text(context: AgentContext) -> str:
