@@ -50,6 +50,8 @@ LEAD = 4
 NEAR_BYTES = 4 << 20
 GAP = 256
 """Most elements between the rows of a strided array of drawn sizes."""
+SHARED = 11
+"""Every eleventh draw has special values in an argument that all rows share, and ordinary rows, where there is one."""
 TOP = 6
 """Where a dimension leads few draws, one of them is in the highest sixth of its range."""
 
@@ -69,6 +71,10 @@ def drawn_sizes(run: Run, session: Session) -> Iterator[Trial]:
         name = f"probe: drawn sizes {turn + 1} ({sizes_in_words(dims)}, {words})"
         first = turn % (len(run.workload.regimes) + 1)  # rows may be fewer than regimes
         regimes = (*run.workload.regimes, ENDS)[first:] + (*run.workload.regimes, ENDS)[:first]
+        if spec.shared_regimes and turn % SHARED == SHARED // 2:
+            kind = spec.shared_regimes[turn // SHARED % len(spec.shared_regimes)]
+            yield Trial(session.problem(name, dims, kind, case.attributes, dtype, layout, gap))
+            continue
         problem = session.problem(name, dims, regimes, case.attributes, dtype, layout, gap)
         if run.seed is not None:
             problem = replace(problem, inputs=with_special_rows(

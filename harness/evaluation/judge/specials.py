@@ -98,7 +98,8 @@ def special_calls(spec: OperatorSpec, amounts: Amounts, dtypes: Sequence[str], d
 def _measured(spec: OperatorSpec, amounts: Amounts, dtypes: Sequence[str], attributes: Sequence[Mapping[str, float]],
               measured: Sequence[Dims], draw: torch.Generator) -> list[Call]:
     """Calls at ``measured`` sizes, drawn among those that stay within the amounts, in the usual dtype; rows are as many
-    as there are kinds, or as few of them as the amounts allow."""
+    as there are kinds, or as few of them as the amounts allow. Kinds about shared arguments have one row each,
+    at as many of these sizes as other dimensions have calls."""
     row, dtype, room = row_dim(spec), dtypes[0], replace(amounts, elements=amounts.special_elements)
     kinds, found = kinds_of(spec, dtype), {}
     for dims in measured:
@@ -114,6 +115,9 @@ def _measured(spec: OperatorSpec, amounts: Amounts, dtypes: Sequence[str], attri
         chosen = [kinds[place] for place in torch.randperm(len(kinds), generator=draw).tolist()]
         count = different[index][row] if row is not None else 1
         calls.append(Call(different[index], tuple(chosen[:count]), dtype, attributes[turn % len(attributes)]))
+        for kind in spec.shared_regimes if turn < amounts.special_others else ():
+            few = {**different[index]} if row is None else {**different[index], row: 1}
+            calls.append(Call(few, (kind,), dtype, attributes[turn % len(attributes)]))
     return calls
 
 

@@ -80,13 +80,16 @@ def test_measured_sizes_have_calls_of_their_own_within_the_amounts(spec: Operato
     usual = len(special_calls(spec, amounts, dtypes, generator(3)))
     calls = special_calls(spec, amounts, dtypes, generator(3), measured)[usual:]
     first, row = next(iter(spec.domain)), row_dim(spec)
-    assert len(calls) <= amounts.special_measured
+    assert len(calls) <= amounts.special_measured * (1 + len(spec.shared_regimes))
     if place is Place.NUMBA:
         assert {call.dims[first] for call in calls} == {dims[first] for dims in measured}
     for call in calls:
         assert any(call.dims[dim] == dims[dim] for dims in measured for dim in dims if dim != row)
         assert work_fits(spec, place, call.dims) and call.dtype == dtypes[0]
-        assert len(call.kinds) == min(call.dims[row], len(kinds_of(spec, call.dtype))) if row else 1
+        assert row is not None and len(call.kinds) == min(call.dims[row], len(kinds_of(spec, call.dtype)))
+    lengths = {call.dims[first] for call in calls} if place is Place.NUMBA else set()
+    assert {(call.dims[first], kind) for call in calls for kind in call.kinds} >= {
+        (length, kind) for length in lengths for kind in spec.shared_regimes}
 
 
 def work_fits(spec: OperatorSpec, place: Place, dims: dict[str, int]) -> bool:
