@@ -27,18 +27,27 @@ def said(answer: Answer, cut: bool = False) -> Message:
         text = f"{text[:most]} ({'cut off' if cut else 'the rest is left out'})"
     if not answer.calls:
         return {"role": "assistant", "content": text or "(empty answer)"}
-    return {"role": "assistant", "content": text or None, "tool_calls": [_echo(call) for call in answer.calls]}
+    echoed, left = [], MAX_CHARACTERS
+    for call in answer.calls:
+        made = _echo(call, left)
+        left -= len(made["function"]["arguments"])
+        echoed.append(made)
+    return {"role": "assistant", "content": text or None, "tool_calls": echoed}
 
 
-def _echo(call: ToolCall) -> Message:
+def _echo(call: ToolCall, left: int) -> Message:
     """Servers read the arguments of earlier calls as JSON objects and fail where they are not; what came stays in the
-    stored answer as it was."""
+    stored answer as it was. ``left``: characters that may still be said again of one answer, which may have a hundred
+    calls; each further question would carry all of them."""
+    name = call.name if _NAME.fullmatch(call.name) else "unknown_tool"
+    if len(call.arguments) > left and len(call.arguments) <= MAX_CHARACTERS:
+        short = json.dumps({"left_out": f"{len(call.arguments):,} characters"})
+        return {"id": call.id, "type": "function", "function": {"name": name, "arguments": short}}
     try:
         sound = len(call.arguments) <= MAX_CHARACTERS and isinstance(json.loads(call.arguments), dict)
     except (ValueError, RecursionError):
         sound = False
     arguments = call.arguments if sound else json.dumps({"unreadable": call.arguments[:ECHOED]})
-    name = call.name if _NAME.fullmatch(call.name) else "unknown_tool"
     return {"id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 

@@ -3,6 +3,7 @@ without end."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -140,3 +141,15 @@ def test_a_finish_reason_is_not_a_place_for_text() -> None:
     with pytest.raises(AgentError) as failed:
         LanguageModel(desk(Script(end, end, end))).propose(context())
     assert len(failed.value.text) < 400
+
+
+def test_what_a_flood_of_calls_said_is_not_said_again_with_every_question() -> None:
+    long = json.dumps({"direction": "x" * 30_000})
+    flood = calls(*[("query_log", long)] * 128)
+    script = Script(*[flood] * 3, calls(LOG, ("give_up", {"reason": "Nothing within the grant is left."})))
+    LanguageModel(desk(script)).propose(context())
+    sizes = [len(json.dumps(question.messages)) for question in script.questions]
+    assert max(after - before for before, after in itertools.pairwise(sizes)) < 2 * MAX_CHARACTERS
+    said = next(one for one in script.questions[1].messages if one.get("tool_calls"))["tool_calls"]
+    assert len(said) == 128 and json.loads(said[0]["function"]["arguments"])["direction"]
+    assert all(isinstance(json.loads(one["function"]["arguments"]), dict) for one in said)
