@@ -21,7 +21,7 @@ from harness.agents.llm.wire.client import http_package, make_client
 from harness.agents.llm.wire.faults import Fault, from_body, from_status
 from harness.agents.llm.wire.gather import Nonsense
 from harness.agents.llm.wire.sending import Pieces, Sending
-from harness.agents.llm.wire.sse import Events, parsed
+from harness.agents.llm.wire.sse import LONGEST_EVENT, Events, parsed
 
 Told = Callable[[Delta], None]
 
@@ -76,11 +76,22 @@ async def _ask(client: openai.AsyncOpenAI, endpoint: Endpoint, sending: Sending,
     try:
         if "event-stream" in response.headers.get("content-type", ""):
             return await _stream(response.iter_bytes(), endpoint, sending, pieces, told)
-        fault = _take(parsed(b"".join([data async for data in response.iter_bytes()])), sending, pieces, told)
+        fault = _take(parsed(await _whole(response.iter_bytes())), sending, pieces, told)
         whole = pieces.gathered.ended or pieces.gathered.anything
         return fault or (None if whole else Fault("cut", "what came is no completion"))
     finally:
         await opening.__aexit__(None, None, None)
+
+
+async def _whole(source: AsyncIterator[bytes]) -> bytes:
+    """A document that comes whole. JSON of a few bytes may take twenty times as many as objects, so that it has to be
+    far shorter than what may come in a stream."""
+    data = bytearray()
+    async for piece in source:
+        data += piece
+        if len(data) > LONGEST_EVENT:
+            raise Nonsense("the answer is larger than any may be")
+    return bytes(data)
 
 
 async def _stream(source: AsyncIterator[bytes], endpoint: Endpoint, sending: Sending, pieces: Pieces,

@@ -220,13 +220,17 @@ class _Asking:
     def _answer(self, pieces: Pieces) -> Answer:
         """What was gathered, without the key (an endpoint may say it back) and with its tokens counted."""
         answer = pieces.gathered.answer()
-        calls = tuple(ToolCall(call.id, without(call.name, self.secrets), without(call.arguments, self.secrets))
+        calls = tuple(ToolCall(*(without(part, self.secrets) for part in (call.id, call.name, call.arguments)))
                       for call in answer.calls)
         answer = replace(answer, text=without(answer.text, self.secrets), calls=calls,
                          reasoning=without(answer.reasoning, self.secrets),
                          refusal=without(answer.refusal, self.secrets), model=without(answer.model, self.secrets),
+                         finish=without(answer.finish, self.secrets),
                          dropped=answered_parameters(self.question, self.refused))
-        return replace(answer, usage=self._estimated(answer)) if answer.usage.estimated else answer
+        usage = answer.usage
+        # A count of nothing for something is none: a budget would never end.
+        free = not usage.input or (not usage.output and pieces.gathered.anything)
+        return replace(answer, usage=self._estimated(answer)) if free or usage.estimated else answer
 
     def _estimated(self, answer: Answer) -> Usage:
         return estimate(self.question.messages, self.question.tools, answer)

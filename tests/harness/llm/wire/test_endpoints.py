@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
-from harness.agents.llm.endpoints import EndpointsError, key_variables, load_endpoints
+from harness.agents.llm.endpoints import Endpoint, EndpointsError, key_variables, load_endpoints
+from harness.agents.llm.scripted.personas import PERSONAS
 from harness.domain.turn import Usage
 
 GOOD = """
@@ -100,3 +104,13 @@ def test_bytes_that_are_no_text_and_files_that_are_none(tmp_path):
 def test_reading_the_file_loads_no_openai():
     code = "import sys, harness.agents.llm.endpoints; sys.exit('openai' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_examples_of_the_documentation_are_right(tmp_path):
+    document = (Path(__file__).parents[4] / "docs" / "endpoints.md").read_text("utf-8")
+    blocks = re.findall(r"```toml\n(.*?)```", document, re.DOTALL)
+    known = {name: one for block in blocks for name, one in load(tmp_path, block).items()}
+    assert set(known) == {"local", "hosted", "trial"}
+    assert {model.name for model in known["trial"].models} == set(PERSONAS)
+    named = set(re.findall(r"^(\w+) =", document, re.MULTILINE))
+    assert {field.name for field in fields(Endpoint)} - {"name", "models"} <= named
