@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from harness.domain.vocabulary import Backend
 from harness.evaluation.source.steps import step, walk
 from harness.evaluation.static.candidate import Candidate
+from harness.evaluation.static.guards import alone
 from harness.evaluation.static.stores import Call, Store, stores_of
 
 _PRANGE = "numba.prange"
@@ -92,8 +93,8 @@ def check_races(candidate: Candidate) -> None:
             names = _names_in(candidate, loop.body, _targets(loop.target))
             for part in _parts(loop.body):
                 for store in stores_of(candidate, part):
-                    if names.is_shared(store.array) and not names.differs(store.index) and not _alone(
-                            candidate, names, part, loop):
+                    if names.is_shared(store.array) and not names.differs(store.index) and not alone(
+                            candidate, names.differs, part, loop):
                         _report(candidate, loop, store, part)
                 _check_call(candidate, names, loop, part)
 
@@ -176,7 +177,7 @@ def _bind_loop(names: _Names, loop: ast.For | ast.comprehension) -> None:
 
 def _check_call(candidate: Candidate, names: _Names, loop: ast.For, part: ast.AST) -> None:
     """Report a call of the file's own kernel function that stores into a shared array it is given."""
-    if not isinstance(part, ast.Call) or _alone(candidate, names, part, loop):
+    if not isinstance(part, ast.Call) or alone(candidate, names.differs, part, loop):
         return
     call = Call.of(candidate, part)
     if call is None:
@@ -201,8 +202,8 @@ def _store_into(candidate: Candidate, function: ast.FunctionDef, parameter: str,
             _follow(names, part)
     for part in _parts(function.body):
         for store in stores_of(candidate, part):
-            if names.is_shared(store.array) and not names.differs(store.index) and not _alone(
-                    candidate, names, part, function):
+            if names.is_shared(store.array) and not names.differs(store.index) and not alone(
+                    candidate, names.differs, part, function):
                 return store
         call = Call.of(candidate, part) if isinstance(part, ast.Call) and depth else None
         if call is not None:
@@ -213,18 +214,6 @@ def _store_into(candidate: Candidate, function: ast.FunctionDef, parameter: str,
                     if found is not None:
                         return found
     return None
-
-
-def _alone(candidate: Candidate, names: _Names, node: ast.AST, top: ast.AST) -> bool:
-    """Whether ``node`` runs in one iteration alone: below ``if i == 0`` with a value that does not differ."""
-    below, above = node, candidate.parent(node)
-    while above is not None and above is not top:
-        if isinstance(above, ast.If) and below in above.body and isinstance(above.test, ast.Compare):
-            test = above.test
-            if isinstance(test.ops[0], ast.Eq) and names.differs(test.left) != names.differs(test.comparators[0]):
-                return True
-        below, above = above, candidate.parent(above)
-    return False
 
 
 def _report(candidate: Candidate, loop: ast.For, store: Store, part: ast.AST, through: str | None = None) -> None:

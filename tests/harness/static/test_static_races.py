@@ -91,6 +91,14 @@ RACES = [
     "if row >= 0:\n    part[0] = 1.0",
     "if row == row:\n    part[0] = 1.0",
     "for inner in numba.prange(16):\n    part[inner] = x[row, inner]",
+    "for j in range(16):\n    if j < row:\n        part[j] = 1.0",
+    "for j in range(16):\n    if j < row:\n        continue\n    part[j] = 1.0",
+    "for j in range(16):\n    if j == row:\n        continue\n    part[j] = 1.0",
+    "for j in range(16):\n    if j != row:\n        part[j] = 1.0",
+    "for j in range(16):\n    if j < row or j >= row + 1:\n        part[j] = 1.0",
+    "for j in range(16):\n    if j >= row and j > row - 2:\n        part[j] = 1.0",
+    "for j in range(16):\n    part[j] = 1.0\n    if j != row:\n        continue",
+    "for j in range(16):\n    if row <= j < row + 1:\n        continue\n    part[j] = 1.0",
 ]
 FAIR = [
     "out[row, 0] = x[row, 0]",
@@ -108,6 +116,10 @@ FAIR = [
     "own = [x[row, 0]]\nown.append(x[row, 1])",
     "for j, value in enumerate(x[row]):\n    out[row, j] = value",
     "own = x[row] * 2.0\nown[0] = 0.0",
+    "for j in range(rows):\n    if j % 4 != row:\n        continue\n    out[j, 0] = 1.0",
+    "for j in range(rows):\n    if j < row * 4 or j >= row * 4 + 4:\n        continue\n    out[j, 0] = 1.0",
+    "for j in range(rows):\n    if row * 4 <= j < row * 4 + 4:\n        out[j, 0] = 1.0",
+    "for j in range(rows):\n    if j >= row and row + 1 > j:\n        for c in range(cols):\n            out[j, c] = 1.0",
 ]
 
 
