@@ -20,6 +20,7 @@ from apps.stream.live_answers import LiveAnswers
 from apps.stream.services import progress_put
 from harness.agents.llm.endpoints import ModelFacts, load_endpoints
 from harness.agents.llm.ports import Delta, Desk, Transport
+from harness.domain.errors import UsageError
 from harness.domain.goal import Budget
 from harness.domain.turn import Turn
 
@@ -39,7 +40,15 @@ def desk_for(campaign: Campaign, fence: int, cancelled: Callable[[], bool], allo
 
     def facts(endpoint: str, model: str) -> ModelFacts | None:
         found = endpoints.get(endpoint)
-        return None if found is None else found.facts(model)
+        known = None if found is None else found.facts(model)
+        if found is not None and known is None:
+            raise UsageError(f"The endpoint '{endpoint}' offers no model '{model}' any more. Change the model, or have "
+                             "it put back into the server's settings, and resume.", code="agent_unavailable")
+        if known is not None and known.price is None and allowance is not None and allowance.money is not None:
+            raise UsageError(f"The budget limits money, and the server's settings have no price for '{model}' at "
+                             f"'{endpoint}' any more: nothing would be counted. Add the price or change the model, and "
+                             "resume.", code="agent_unavailable")
+        return known
 
     def transport(endpoint: str) -> Transport:
         from harness.agents.llm.wire.transport import transports  # loads an HTTP client: only where a model is asked

@@ -85,11 +85,16 @@ class LanguageModel:
                       within_budget(context, self._limits, samples), samples, self._desk.turns.stored(context.round))
 
     def _attempt(self, asking: Asking) -> int:
-        """The stored attempt that began with this very question, else a new one."""
-        first = question_digest(self._conversation(asking, 0, 0, lambda turn: None).first_question())
-        same = [turn.attempt for turn in asking.stored if turn.request_digest == first and turn.sample == 0]
+        """The stored attempt that began with this very question, else a new one. Any sample tells: a kill may come
+        before the first one was written and after the others were paid for."""
         last = max((turn.attempt for turn in asking.stored), default=0)
-        return same[-1] if same else max(asking.context.attempt, last + 1)
+        for sample in sorted({turn.sample for turn in asking.stored if turn.sample < asking.samples}):
+            first = question_digest(self._conversation(asking, 0, sample, lambda turn: None).first_question())
+            same = [turn.attempt for turn in asking.stored
+                    if turn.sample == sample and turn.request_digest == first]
+            if same:
+                return same[-1]
+        return max(asking.context.attempt, last + 1)
 
     def _job(self, asking: Asking, attempt: int, sample: int,
              made: list[Conversation]) -> Callable[[Keep], Proposal]:

@@ -207,3 +207,28 @@ def test_an_outage_within_a_limited_budget_pays_for_nothing_twice(
     again, script = drive(campaign), says_next(third)
     assert again.step() is Step.MOVED and len(script.questions) == 1
     assert Round.objects.get(campaign=campaign, number=1).state == "evaluating"
+
+
+@pytest.mark.parametrize("gone", ["endpoint", "model", "price", "file"])
+def test_settings_that_change_under_a_campaign_pause_it_before_anything_is_asked(
+    person: User, drive: Drive, says_next: Callable[..., Script], settings: Any, gone: str
+) -> None:
+    campaign = begin(person, budget={"money": 5.0})
+    runner = drive(campaign)
+    measure(runner)
+    text = settings.ENDPOINTS_PATH.read_text("utf-8")
+    changed = {"endpoint": text.replace("endpoint.here", "endpoint.there"),
+               "model": text.replace('"model-a", ', "").replace(text[text.index("[endpoint.here.price.model-a]"):
+                                                                     text.index("[endpoint.here.price.model-b]")], ""),
+               "price": text[:text.index("[endpoint.here.price.model-a]")], "file": text + "\n[[["}[gone]
+    settings.ENDPOINTS_PATH.write_text(changed, "utf-8")
+    script = says_next(*diagnosis()) if gone not in ("endpoint", "file") else None
+    assert runner.step() is Step.MOVED
+    campaign.refresh_from_db()
+    assert (campaign.state, campaign.cause_code) == ("paused", "endpoint"), campaign.cause
+    assert script is None or script.questions == []
+    settings.ENDPOINTS_PATH.write_text(text, "utf-8")
+    services.campaign_resume(campaign=campaign, person=person)
+    says_next(*diagnosis())
+    assert drive(campaign).step() is Step.MOVED
+    assert Round.objects.get(campaign=campaign, number=1).state == "evaluating"
