@@ -62,6 +62,7 @@ INTERPRET_CASES = (
     _case("both zeros", (2, 300, 20), "both_zeros", "zeros of either sign are equal and come by index"),
     _case("nans", (3, 400, 16), "nans", "NaN of either sign comes first, by index"),
     _case("float32 nans", (3, 300, 16), "nans", "NaN in keys of 32 bits", dtype="float32"),
+    _case("float16 nans", (3, 300, 16), "nans", "NaN in the other 16-bit format", dtype="float16"),
     _case("infinities", (2, 600, 40), "infinities", "infinities are values like others"),
     _case("hardly any", (2, 500, 64), "hardly_any", "fewer numbers than are wanted: -inf fills up by index"),
     _case("sorted", (2, 1500, 64), "sorted", "rising: the largest are the last"),
