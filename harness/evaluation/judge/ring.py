@@ -83,18 +83,17 @@ class Renewal:
 
     def special(self, lending: Lending) -> bool:
         """Put one row each of special kinds into what ``lending`` holds, until it is renewed; its worker must be
-        frozen. ``False`` where that cannot be done: rows are too few, or say themselves how much of each is in use."""
+        frozen. Arguments of which only a counted part is in use stay as they are. ``False`` where rows are too few."""
         spec, inputs = lending.spec, lending.inputs
-        if any(argument.counts for argument in spec.arguments):
-            return False
-        kinds = kinds_of(spec, lending.dtype)
+        kinds, counted = kinds_of(spec, lending.dtype), {argument.counts for argument in spec.inputs}
         drawn = [kinds[place] for place in torch.randperm(len(kinds), generator=self._draw).tolist()]
         seed = int(torch.randint(1 << 62, (), generator=self._draw))
         mixed = with_special_rows(spec, sizes_shown(spec, inputs, lending.attributes), inputs, drawn,
                                   lending.attributes, lending.dtype, seed, "ring")
         if mixed is inputs:
             return False
-        lending.put(mixed)
+        lending.put({argument.name: (inputs if counted & {*argument.dims} else mixed)[argument.name]
+                     for argument in spec.inputs})
         return True
 
     def _fresh_start(self, slot: int) -> int:

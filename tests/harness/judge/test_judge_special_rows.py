@@ -108,10 +108,11 @@ def test_a_slot_of_a_ring_holds_special_rows_until_it_is_renewed() -> None:
         assert bool(((lending.inputs["x"] >= 0.75) & (lending.inputs["x"] <= 1)).all())
 
 
-def test_rows_that_say_how_much_of_them_is_in_use_are_left_alone() -> None:
+def test_what_is_in_use_by_a_count_alone_stays_beside_special_queries() -> None:
     spec = registry.get("decode_attention")
-    inputs = {"q": torch.ones(4, 2, 8), "k_cache": torch.ones(4, 6, 1, 8), "v_cache": torch.ones(4, 6, 1, 8),
-              "seq_lens": torch.full((4,), 6, dtype=torch.int32)}
+    inputs = {"q": torch.ones(40, 2, 8), "k_cache": torch.ones(40, 6, 1, 8), "v_cache": torch.ones(40, 6, 1, 8),
+              "seq_lens": torch.full((40,), 6, dtype=torch.int32)}
     with Lending(spec, inputs, {"scale": 1.0}, "float32", renewable=True) as lending:
-        assert not Renewal([lending], 3, "name").special(lending)
-        assert bool((lending.inputs["q"] == 1).all())
+        assert Renewal([lending], 3, "name").special(lending)
+        assert int((lending.inputs["q"] != 1).flatten(1).any(-1).sum()) > 10
+        assert bool((lending.inputs["k_cache"] == 1).all() and (lending.inputs["v_cache"] == 1).all())

@@ -119,7 +119,7 @@ FAIR = [
     "for j in range(rows):\n    if j % 4 != row:\n        continue\n    out[j, 0] = 1.0",
     "for j in range(rows):\n    if j < row * 4 or j >= row * 4 + 4:\n        continue\n    out[j, 0] = 1.0",
     "for j in range(rows):\n    if row * 4 <= j < row * 4 + 4:\n        out[j, 0] = 1.0",
-    "for j in range(rows):\n    if j >= row and row + 1 > j:\n        for c in range(cols):\n            out[j, c] = 1.0",
+    "for j in range(rows):\n    if j >= row and row + 1 > j:\n        for c in range(cols):\n            out[j, c] = 1",
 ]
 
 
