@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from apps.campaigns.models import Campaign
 from apps.campaigns.turns.selectors import paid
 from apps.core.errors import AppError
 from harness.agents.errors import AgentCancelled
+from harness.agents.llm.redaction import without
 from harness.agents.protocol import Agent
 from harness.agents.registry import make_agent
 from harness.campaign.context import ask, context_of
@@ -78,11 +80,20 @@ def _answer(campaign: Campaign, fence: int, state: CampaignState, action: action
     except (AppError, DatabaseError):
         raise  # the lease is another engine's by now, or rows could not be written: not the agent's doing, tried again
     except HarnessError as error:
-        return results.AgentFailed(action.round, plain(error.text, REASON_KEPT), "provider")
-    except Exception as error:
-        log.exception("The %s agent of campaign %s broke.", kind, campaign.pk)
-        text = plain(f"The {kind} agent broke: {type(error).__name__}: {error}", REASON_KEPT)
+        return results.AgentFailed(action.round, plain(_clean(error.text), REASON_KEPT), "provider")
+    except Exception as error:  # noqa: BLE001 - it is logged without keys
+        log.error("The %s agent of campaign %s broke.\n%s", kind, campaign.pk, _clean(traceback.format_exc()))
+        text = plain(_clean(f"The {kind} agent broke: {type(error).__name__}: {error}"), REASON_KEPT)
         return results.AgentFailed(action.round, text, "provider")
+
+
+def _clean(text: str) -> str:
+    """What an exception says, without the keys: it may quote what an endpoint sent."""
+    return without(text, _secrets())
+
+
+def _secrets() -> tuple[str, ...]:
+    return secrets_of(os.environ, key_names(settings.ENDPOINTS_PATH))
 
 
 def _agent(campaign: Campaign, fence: int, state: CampaignState, agents: dict[AgentChoice, Agent],
@@ -90,7 +101,7 @@ def _agent(campaign: Campaign, fence: int, state: CampaignState, agents: dict[Ag
     choice = state.choice
     if choice.kind == "openai":  # it remembers nothing: its turns are rows
         made = make_agent(choice, desk=desk_for(campaign, fence, cancelled, state.allowance))
-        return Cleaned(made, secrets_of(os.environ, key_names(settings.ENDPOINTS_PATH)))
+        return Cleaned(made, _secrets())
     if choice not in agents:
         agents[choice] = make_agent(choice, _planner(state))
     return agents[choice]

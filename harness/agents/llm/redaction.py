@@ -19,6 +19,11 @@ SHAPED = re.compile(r"\bsk-[A-Za-z0-9_-]{16,}")
 
 def forms(secrets: Iterable[str]) -> tuple[str, ...]:
     """The secrets as they may turn up in texts: as they are, in an address, in base64; longest first."""
+    return _forms(tuple(secrets))
+
+
+@functools.lru_cache(maxsize=32)
+def _forms(secrets: tuple[str, ...]) -> tuple[str, ...]:
     found = set()
     for secret in secrets:
         if len(secret) >= SHORTEST:

@@ -14,6 +14,7 @@ from harness.agents.llm.tools.arguments import arguments_of
 from harness.agents.llm.tools.tool import Refused
 from harness.domain.turn import Answer, ToolCall
 from harness.domain.words import one_line
+from harness.evaluation.source.intake import MAX_BYTES
 
 Kind = Literal["calls", "prose_calls", "refusal", "truncated", "code", "empty", "prose"]
 CUT = ("length", "max_tokens")
@@ -74,8 +75,9 @@ def prose_calls(text: str) -> tuple[ToolCall, ...]:
 
 
 def kernel_in(text: str) -> str:
-    """The longest fenced block that defines ``run``, empty where there is none."""
-    blocks = [block for block in fenced(text).blocks if block.startswith("def run(") or "\ndef run(" in block]
+    """The longest fenced block that defines ``run`` and is short enough to be a kernel, empty where there is none."""
+    blocks = [block for block in fenced(text).blocks
+              if (block.startswith("def run(") or "\ndef run(" in block) and len(block) <= MAX_BYTES]
     return max(blocks, key=len, default="")
 
 

@@ -97,9 +97,11 @@ def test_an_endpoint_that_says_the_key_back_in_every_place_and_spelling(
     lambda: [calls(("query_log", json.dumps({KEY: 1})))] * 3,
     lambda: [calls(("query_log", json.dumps({KEY: 1}).replace(KEY, spelt(KEY))))] * 3,
     lambda: [TransportError(f"HTTP 500: {KEY}", kind="unavailable")],
-], ids=["finish", "tool", "arguments", "escaped arguments", "error"])
+    lambda: [RuntimeError(f"HTTP 500: {KEY} could not be read")],
+], ids=["finish", "tool", "arguments", "escaped arguments", "error", "exception"])
 def test_no_failure_says_the_key(
-    person: User, drive: Drive, says_next: Callable[..., Script], end: Callable[[], list[Any]]
+    person: User, drive: Drive, says_next: Callable[..., Script], end: Callable[[], list[Any]],
+    caplog: pytest.LogCaptureFixture
 ) -> None:
     runner = drive(begin(person))
     measure(runner)
@@ -107,7 +109,7 @@ def test_no_failure_says_the_key(
     runner.step()
     kept = everything()
     assert "of no use" in kept or "HTTP 500" in kept
-    assert KEY not in kept and without(kept, [KEY]) == kept
+    assert KEY not in caplog.text and KEY not in kept and without(kept, [KEY]) == kept
 
 
 @pytest.mark.parametrize(("limit", "value"), [("tokens", 3000), ("money", 0.004)])

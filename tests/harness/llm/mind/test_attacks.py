@@ -153,3 +153,10 @@ def test_what_a_flood_of_calls_said_is_not_said_again_with_every_question() -> N
     said = next(one for one in script.questions[1].messages if one.get("tool_calls"))["tool_calls"]
     assert len(said) == 128 and json.loads(said[0]["function"]["arguments"])["direction"]
     assert all(isinstance(json.loads(one["function"]["arguments"]), dict) for one in said)
+
+
+def test_a_kernel_in_prose_that_is_too_long_for_one_is_not_put_aside() -> None:
+    text = f"```python\n{BASELINE}{'# more' * 20_000}\n```"
+    script = Script(says(text), calls(LOG, ("give_up", {"reason": "Nothing within the grant is left."})))
+    LanguageModel(desk(script)).propose(context())
+    assert "KEPT-1" not in script.questions[1].messages[-1]["content"]
