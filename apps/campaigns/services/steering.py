@@ -16,6 +16,8 @@ from apps.stream.services import Log
 from apps.teams.models import User
 
 TEXT_KEPT = 2000
+MOST_STEERS = 200
+"""Times that a campaign is steered: every word stands in its state, which is rebuilt at every look at it."""
 
 
 def campaign_steer(
@@ -39,6 +41,9 @@ def campaign_steer(
     if len(text) > TEXT_KEPT:
         raise Invalid(f"The text has {len(text)} characters; at most {TEXT_KEPT} reach the agent. Shorten it.",
                       key="text")
+    if kind != SteerKind.ALLOW and len(campaign.steering) >= MOST_STEERS:
+        raise Invalid(f"This campaign was steered {len(campaign.steering)} times, which is the most; the agent reads the "
+                      "newest words only. Stop it, and fork it with a better goal.", key="kind")
     words = api.plain_text(text, TEXT_KEPT)
     directs, changes = kind in (SteerKind.FORBID, SteerKind.ALLOW), kind == SteerKind.MODEL
     # What a way to steer has no use for is no second place for words.

@@ -17,6 +17,7 @@ from apps.bridge.runner.campaign_loop import CampaignRunner, Step
 from apps.bridge.runner.turns import MOST_OF_A_TURN, StoredTurns
 from apps.campaigns import services
 from apps.campaigns.models import AgentTurn, Campaign, Influence, Round
+from apps.campaigns.services.steering import MOST_STEERS
 from apps.core.errors import Invalid
 from apps.kernels.models import Kernel
 from apps.teams.models import User
@@ -234,3 +235,13 @@ def test_settings_that_change_under_a_campaign_pause_it_before_anything_is_asked
     says_next(*diagnosis())
     assert drive(campaign).step() is Step.MOVED
     assert Round.objects.get(campaign=campaign, number=1).state == "evaluating"
+
+
+def test_a_campaign_is_not_steered_without_end(person: User) -> None:
+    campaign = begin(person)
+    services.campaign_steer(campaign=campaign, person=person, kind="forbid", direction="tiling")
+    Campaign.objects.filter(pk=campaign.pk).update(steering=[{"kind": "hint"}] * MOST_STEERS)
+    campaign.refresh_from_db()
+    with pytest.raises(Invalid, match="steered 200 times"):
+        services.campaign_steer(campaign=campaign, person=person, kind="hint", text="once more")
+    services.campaign_steer(campaign=campaign, person=person, kind="allow", direction="tiling")
