@@ -38,6 +38,7 @@ import torch
 from harness.evaluation.buffers import Layout, dtype_of
 from harness.evaluation.judge.amounts import Amounts, amounts_of, promoting
 from harness.evaluation.judge.inputs import cases_for
+from harness.evaluation.judge.rows import row_dim
 from harness.evaluation.judge.session import Session
 from harness.evaluation.judge.special_rows import ENDS, kinds_of, room_for, with_special_rows
 from harness.evaluation.judge.trials import Trial, draw_for, usual_dtype
@@ -52,6 +53,8 @@ GAP = 256
 """Most elements between the rows of a strided array of drawn sizes."""
 SHARED = 11
 """Every eleventh draw has special values in an argument that all rows share, and ordinary rows, where there is one."""
+SINGLE = 6
+"""Every sixth problem of one row stays ordinary."""
 TOP = 6
 """Where a dimension leads few draws, one of them is in the highest sixth of its range."""
 
@@ -90,11 +93,16 @@ def drawn_sizes(run: Run, session: Session) -> Iterator[Trial]:
 def kinds_by_size(spec: OperatorSpec, amounts: Amounts, drawn: Sequence[Dims], kinds: Sequence[str],
                   draw: torch.Generator) -> list[list[str]]:
     """Which special kinds each of ``drawn`` sizes gets rows of. They take turns in the order of the first dimension's
-    sizes: all kinds meet sizes that lie near each other."""
+    sizes: all kinds meet sizes that lie near each other, and every sixth single row meets none. Single rows have
+    turns of their own: a kernel may have other code for one row."""
     first, order = next(iter(spec.domain)), torch.randperm(len(kinds), generator=draw).tolist()
     chosen: list[list[str]] = [[] for _ in drawn]
-    at = 0
+    row, at, single = row_dim(spec), 0, 0
     for turn in sorted(range(len(drawn)), key=lambda turn: drawn[turn][first]):
+        if row is not None and drawn[turn][row] == 1:
+            single += 1
+            chosen[turn] = [] if single % SINGLE == 0 else [kinds[order[(single - single // SINGLE) % len(kinds)]]]
+            continue
         count = min(amounts.special_rows, room_for(spec, drawn[turn]), len(kinds))
         chosen[turn] = [kinds[order[place % len(kinds)]] for place in range(at, at + count)]
         at += count

@@ -21,7 +21,8 @@ ENDS = "ends"
 """The regime of equal spikes at both ends of a row and around multiples of blocks: whatever is left out shows."""
 WIDE = "float32"
 MOST_SHARE = 2
-"""At most one row in so many is replaced: what is ordinary stays in every problem that had several rows."""
+"""At most one row in so many is replaced, what is ordinary stays in every problem of several rows; a single one may
+be."""
 
 
 def kinds_of(spec: OperatorSpec, dtype: str) -> list[str]:
@@ -35,7 +36,7 @@ def kinds_of(spec: OperatorSpec, dtype: str) -> list[str]:
 def room_for(spec: OperatorSpec, dims: Dims) -> int:
     """How many rows of these sizes may be replaced."""
     dim = row_dim(spec)
-    return 0 if dim is None else dims[dim] // MOST_SHARE
+    return 0 if dim is None else max(1, dims[dim] // MOST_SHARE)
 
 
 def with_special_rows(

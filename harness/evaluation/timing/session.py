@@ -14,7 +14,7 @@ samples show a process contents that it met before; they are no figure, a gain t
 
 In every round one shape, all of them by turns, also gets a few calls that are no sample, at a time that nobody knows
 beforehand, one of them on rows of special values: a kernel that tells the clock's process from the judge's has to be
-right there, too.
+right there, too. The oracle judges that slot whole, elsewhere one of a timed call.
 """
 
 from __future__ import annotations
@@ -125,8 +125,9 @@ class Session:
                 side.lend(ring.slots)
                 side.batch(ring.slots, [0])
                 latest[name] = self._per_call(side, ring, [1 % len(ring), 2 % len(ring)])[0]
-        verified = self._random.randrange(sweeps)
         special_at = self._random.randrange(sweeps) if special and CANDIDATE in sides else None
+        whole_slot = special_at is None or len(self._points) == 1  # the oracle judges one slot of a shape and round
+        verified = self._random.randrange(sweeps) if whole_slot else None
         samples: dict[str, list[float]] = {name: [] for name in sides}
         counts = []
         self._watch.begin(list(sides.values()))

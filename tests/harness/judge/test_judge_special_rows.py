@@ -12,7 +12,7 @@ from harness.evaluation.judge.amounts import AMOUNTS
 from harness.evaluation.judge.lending import Lending
 from harness.evaluation.judge.ring import Renewal
 from harness.evaluation.judge.rows import row_dim
-from harness.evaluation.judge.sizes import allowed, drawn_dims, kinds_by_size
+from harness.evaluation.judge.sizes import SINGLE, allowed, drawn_dims, kinds_by_size
 from harness.evaluation.judge.special_rows import MOST_SHARE, kinds_of, with_special_rows
 from harness.evaluation.judge.specials import special_calls
 from harness.evaluation.run import Place
@@ -34,9 +34,12 @@ def test_kinds_take_turns_from_size_to_size(spec: OperatorSpec) -> None:
     chosen = kinds_by_size(spec, NUMBA, drawn, kinds, generator(2))
     row = row_dim(spec)
     assert row is not None
-    assert all(len(own) <= dims[row] // MOST_SHARE for own, dims in zip(chosen, drawn, strict=True))
+    pairs = list(zip(chosen, drawn, strict=True))
+    assert all(len(own) <= dims[row] // MOST_SHARE for own, dims in pairs if dims[row] > 1)
+    single = [len(own) for own, dims in pairs if dims[row] == 1]
+    assert max(single, default=0) <= 1 and sum(single) == len(single) - len(single) // SINGLE
     order = sorted(range(len(drawn)), key=lambda turn: drawn[turn][first])
-    by_size = [kind for turn in order for kind in chosen[turn]]
+    by_size = [kind for turn in order for kind in chosen[turn] if drawn[turn][row] > 1]
     assert len(by_size) > 5 * len(kinds)
     for start in range(len(by_size) - len(kinds)):
         assert set(by_size[start : start + len(kinds)]) == set(kinds)
@@ -65,10 +68,11 @@ def test_rows_are_replaced_in_a_copy_and_what_they_share_stays() -> None:
     assert torch.equal(mixed["x"].nan_to_num(7.0), again["x"].nan_to_num(7.0))
 
 
-def test_a_single_row_stays_ordinary() -> None:
-    spec = registry.get("softmax")
-    inputs = {"x": torch.ones(1, 40)}
-    assert with_special_rows(spec, {"rows": 1, "cols": 40}, inputs, ("nan",), {}, "float32", 5) is inputs
+def test_a_single_row_is_special_or_ordinary() -> None:
+    spec, inputs = registry.get("softmax"), {"x": torch.ones(1, 40)}
+    dims = {"rows": 1, "cols": 40}
+    assert with_special_rows(spec, dims, inputs, (), {}, "float32", 5) is inputs
+    assert with_special_rows(spec, dims, inputs, ("nan", "zeros"), {}, "float32", 5)["x"].isnan().any()
 
 
 @pytest.mark.parametrize("spec", OPERATORS)
