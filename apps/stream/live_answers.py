@@ -20,6 +20,8 @@ from apps.stream.services import progress_put
 KIND = "agent.delta"
 EVERY_S = 0.25
 TAIL_CHARACTERS = 1600
+MOST_PIECES = 64
+"""Pieces of a frame: an answer that changes between text and thoughts with every character would make a long one."""
 STALE_AFTER = timedelta(seconds=30)
 
 Put = Callable[..., None]
@@ -101,7 +103,8 @@ def storable(text: str) -> str:
 
 def _shorten(pieces: list[tuple[str, str]]) -> int:
     """Drop characters from the front until the tail fits; how many."""
-    over = sum(len(text) for _, text in pieces) - TAIL_CHARACTERS
+    whole = sum(len(text) for _, text in pieces)
+    over = max(whole - TAIL_CHARACTERS, whole - sum(len(text) for _, text in pieces[-MOST_PIECES:]))
     left = over
     while left > 0:
         kind, text = pieces[0]

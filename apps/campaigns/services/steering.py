@@ -42,8 +42,8 @@ def campaign_steer(
         raise Invalid(f"The text has {len(text)} characters; at most {TEXT_KEPT} reach the agent. Shorten it.",
                       key="text")
     if kind != SteerKind.ALLOW and len(campaign.steering) >= MOST_STEERS:
-        raise Invalid(f"This campaign was steered {len(campaign.steering)} times, which is the most; the agent reads the "
-                      "newest words only. Stop it, and fork it with a better goal.", key="kind")
+        raise Invalid(f"This campaign was steered {len(campaign.steering)} times, the most there is; the agent reads "
+                      "the newest words only. Stop it, and fork it with a better goal.", key="kind")
     words = api.plain_text(text, TEXT_KEPT)
     directs, changes = kind in (SteerKind.FORBID, SteerKind.ALLOW), kind == SteerKind.MODEL
     # What a way to steer has no use for is no second place for words.

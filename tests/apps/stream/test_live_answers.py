@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.stream.live_answers import EVERY_S, TAIL_CHARACTERS, LiveAnswers, storable
+from apps.stream.live_answers import EVERY_S, MOST_PIECES, TAIL_CHARACTERS, LiveAnswers, storable
 from apps.stream.models import Progress
 from apps.stream.services import recording
 from tests.apps.stream.conftest import Opener, Scene
@@ -121,3 +122,14 @@ async def test_readers_get_answers_and_none_that_a_killed_engine_left(
     frame = await reader.until("agent.delta")
     assert frame["data"]["sample"] == 1
     assert not [one for one in reader.ephemeral if one["kind"].startswith("agent.")]
+
+
+def test_an_answer_that_changes_kind_with_every_character_makes_no_long_frame() -> None:
+    frames: Frames = []
+    live, now = answering(frames)
+    for number in range(4000):
+        now[0] += 0.01
+        live.told("text" if number % 2 else "reasoning", "x")
+    last = frames[-1]["data"]
+    assert len(last["pieces"]) == MOST_PIECES and last["from"] > 3000
+    assert len(json.dumps(last)) < 4000

@@ -11,7 +11,8 @@ from harness.agents.llm.ports import Delta, DeltaKind
 from harness.domain.turn import Answer, ToolCall, Usage
 
 CHARACTERS_PER_TOKEN = 3.5
-MOST_CHARACTERS = 4_000_000
+MOST_CHARACTERS = 1_000_000
+"""Of one answer, which is more than any model says at once. Eight conversations may hold two dozen of them each."""
 MOST_CALLS = 128
 THOUGHTS = ("<think>", "</think>")
 FINISH = {
