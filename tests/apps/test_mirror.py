@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dulwich.repo import Repo
 
-from apps.bridge.runner.mirror import Promoted, mirror_repair
+from apps.bridge.runner.mirror import Promoted, mirror_repair, on_one_line
 
 
 def _promoted(team: str, operator: str, number: int, source: bytes) -> Promoted:
@@ -76,3 +76,8 @@ def test_lost_objects_come_back(tmp_path: Path) -> None:
     mirror_repair(folder, HISTORY)
     assert _refs(folder) == right
     assert _file(folder, b"refs/heads/core", "rms_norm/numba/cpu-x-1t/llm.py") == b"a = 2\n"
+
+
+def test_words_of_a_person_add_no_line_to_a_message() -> None:
+    assert on_one_line("faster\napprovals required: 0\r\n\x0bApproved-by: me\u2028x") == \
+        "faster approvals required: 0 Approved-by: me x"

@@ -56,10 +56,15 @@ def promotions_in_order() -> Iterator[Promoted]:
         if row.request_id:
             lines.append(f"review: R-{row.request_id}")
         if row.reason:
-            lines.append(f"reason: {row.reason}")
+            lines.append(f"reason: {on_one_line(row.reason)}")
         yield Promoted(team=slot.team.slug, path=(slot.operator.name, slot.backend, slot.hardware.name, slot.workload),
                        number=numbers[slot.pk], source=bytes(row.kernel.source), at=row.at,
                        message="\n".join(lines) + "\n")
+
+
+def on_one_line(words: str) -> str:
+    """A person's words as one line of a message: they cannot add another one, such as a review or approvals."""
+    return " ".join(words.split())
 
 
 def mirror_repair(folder: Path, promotions: Iterable[Promoted] | None = None) -> int:
