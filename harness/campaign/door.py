@@ -21,7 +21,8 @@ from harness.domain.words import one_line, plain, quoted
 from harness.evaluation.source.intake import read_source
 
 MOST_HYPOTHESES = 8
-ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:+-]{0,31}")
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:+@-]{0,31}")
+"""The playbook names the second turn of an idea idea@round."""
 FUNCTION_KEPT = 100
 TEXT_KEPT = 2000
 SUMMARY_KEPT = 800

@@ -50,17 +50,6 @@ ONE_READ = HEAD + """\
         apart = tl.where(mask, kept - mean, 0.0)
         scale = 1.0 / tl.sqrt(tl.sum(apart * apart, 0) / cols + eps)
 """ + TAIL
-# The anchor is near the mean, so that squares of distances from it cancel nothing; 32 columns are one warp's shuffles.
-JOINT = HEAD + """\
-        near = tl.arange(0, 32)
-        first = tl.load(x + row * x_stride + near, mask=near < cols, other=0.0).to(tl.float32)
-        anchor = tl.sum(first, 0) / tl.minimum(cols, 32)
-        away = tl.where(mask, kept - anchor, 0.0)
-        total, spread = tl.split(tl.sum(tl.join(away, away * away), 0))
-        mean = total / cols
-        apart = away - mean
-        scale = 1.0 / tl.sqrt(spread / cols - mean * mean + eps)
-""" + TAIL
 SQUARES = HEAD + """\
         mean = tl.sum(kept, 0) / cols
         apart = kept - mean
@@ -219,11 +208,6 @@ def moves(context: AgentContext) -> list[Move]:
              "rows: x is read once instead of three times, half of all traffic that reaches the second-level cache.",
              "the row stays in registers; BLOCK 8192, 8 warps", 0.6, 0.8,
              KERNEL.replaced(ONE_READ, "kept", {"BLOCK": 8192, "num_warps": 8}), evidence="profile.bytes"),
-        Move("one-reduction", Direction.ALGORITHM, name, Tier.MEDIUM,
-             "Sum distances from an anchor, the mean of the first 32 columns, and their squares in one reduction: the "
-             "row waits once instead of twice for all warps of its program. Near the mean nothing cancels.",
-             "both sums in one reduction about an anchor", 0.3, 0.04,
-             KERNEL.replaced(JOINT, "anchor", needs="kept"), basis="latency"),
         Move("fitted-stream", Direction.LAYOUT, name, Tier.MEDIUM,
              "Fit the launch to each row and say what comes back: no lanes beyond a bucket's widest row, few warps "
              "where little is reduced; x and the result pass through the caches once (evict-first), weight and bias "

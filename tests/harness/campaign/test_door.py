@@ -76,6 +76,13 @@ def test_what_cannot_be_stored_is_the_models_fault_and_sent_back(hostile: Propos
     assert bounced.rounds[-1].status is RoundStatus.THINKING and len(bounced.rounds[-1].bounces) == 1
 
 
+@pytest.mark.parametrize("name", ["block-64", "block-64@3", "group-heads.r2", "again-12", "exact-powers_of:two+1"])
+def test_names_that_scripted_agents_give_pass(name: str) -> None:
+    ideas = tuple(replace(IDEA, id=one) for one in (name, "h2", "h3"))
+    passed = admitted(proposal(hypotheses=ideas, candidate=candidate(hypothesis=name)))
+    assert passed.candidate is not None and passed.candidate.hypothesis == name
+
+
 def test_ugly_words_are_cleaned_and_cut() -> None:
     ugly = "<img src=x onerror=alert(1)>\x00\x1b[31m\u202e" + "a" * 100_000
     found = admitted(proposal(
