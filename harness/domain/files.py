@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import stat
 from pathlib import Path
 from typing import Any
 
+from harness.domain import strict_json
 from harness.domain.errors import UsageError
 
 MAX_DOCUMENT_BYTES = 64 << 20
@@ -27,8 +27,7 @@ def read_document(path: Path, what: str, advice: str) -> Any:
     """
     data = read_regular(path, MAX_DOCUMENT_BYTES, advice, what)
     try:
-        document = json.loads(data.decode("utf-8"), parse_constant=_no_number,
-                              parse_float=_finite, parse_int=_whole)
+        document = strict_json.loads(data.decode("utf-8"), parse_float=_finite, parse_int=_whole)
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise UsageError(f"{what} {path} cannot be read: {why}. {advice}") from error
@@ -56,10 +55,6 @@ def read_regular(path: Path, most: int, advice: str, what: str = "The file") -> 
     if len(data) > most:
         raise UsageError(f"{what} {path} cannot be read: it has more than {most:,} bytes. {advice}")
     return data
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is no number of JSON")
 
 
 def _finite(text: str) -> float:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
 
 from apps.bridge.api.errors import BridgeError, translated
 from apps.bridge.api.report_door import ensure_contract, ensure_header, ensure_plain, is_interval, ratio_of
+from harness.domain import strict_json
 
 CLOSE = 5e-3
 """How far a rate or a ratio of a report may lie from what its own figures give: documents round for display."""
@@ -54,7 +54,7 @@ def _read(data: bytes) -> Any:
     if len(data) > LARGEST:
         raise BridgeError(f"The file has {len(data)} bytes; at most {LARGEST} are read.", code="report_invalid")
     try:
-        return json.loads(data, parse_constant=_no_constant)
+        return strict_json.loads(data)
     except (ValueError, RecursionError, OverflowError) as error:
         raise BridgeError(f"The file is no JSON document: {error}", code="report_invalid") from error
 
@@ -87,10 +87,6 @@ def report_check(data: bytes) -> ReportFacts:
         _operator(document, operator, f"operators[{place}]")
     _reached(document)
     return ReportFacts(document, address)
-
-
-def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no number of JSON")
 
 
 def _differs(text: str, key: str) -> BridgeError:

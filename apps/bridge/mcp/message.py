@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from harness.domain import strict_json
+
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 BODY_LIMIT = 512 * 1024  # a source of 64 KiB is at most 384 KiB when every byte of it is escaped
 DEPTH_LIMIT = 24
@@ -29,7 +31,7 @@ def read_message(body: bytes) -> bytes:
         BadMessage: it is no such message.
     """
     try:
-        message = json.loads(body.decode("utf-8"), parse_constant=_constant, object_pairs_hook=_once)
+        message = strict_json.loads(body.decode("utf-8"))
         plain = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
     except (ValueError, RecursionError) as error:
         raise BadMessage(PARSE_ERROR, "The body is not JSON in UTF-8, of reasonable depth, with finite "
@@ -51,17 +53,6 @@ def read_message(body: bytes) -> bytes:
         raise BadMessage(INVALID_REQUEST, f"The id must be an integer below 2^53 or a string of at most {ID_LIMIT} "
                                           "characters.")
     return plain
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("a key stands twice")
-    return made
-
-
-def _constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _right_id(given: Any) -> bool:

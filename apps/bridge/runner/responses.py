@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.domain import strict_json
 from harness.domain.codec import check_schema, from_document
 from harness.domain.digest import digest_bytes
 from harness.domain.errors import DocumentError
@@ -62,7 +62,7 @@ def _read_samples(path: Path, verdict: dict[str, Any]) -> bytes | None:
     if str(verdict["samples"]) != "blob:" + digest_bytes(data):
         raise ResponseInvalid("The samples are not the ones that the verdict names by digest. Neither was kept.")
     try:
-        samples = json.loads(data, parse_constant=_no_number)
+        samples = strict_json.loads(data)
         check_schema(samples, "samples")
         from_document(samples, Samples)
     except (DocumentError, ValueError, RecursionError) as error:
@@ -80,12 +80,8 @@ def _read(path: Path, limit: int, what: str) -> bytes:
         raise ResponseInvalid(f"The evaluator left no {what}.") from None
 
 
-def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number of JSON")
-
-
 def _load(path: Path, limit: int, what: str) -> Any:
     try:
-        return json.loads(_read(path, limit, what), parse_constant=_no_number)
+        return strict_json.loads(_read(path, limit, what))
     except (ValueError, RecursionError) as error:
         raise ResponseInvalid(f"The {what} is not JSON: {error}") from None

@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -90,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
-        try:
+        with suppress(BrokenPipeError, ConnectionResetError):  # who asked may hang up
             self._wait(persona.first_s)
             for piece in pieces:
                 name = "" if chat else f"event: {piece['type']}\n"
@@ -99,8 +99,6 @@ class _Handler(BaseHTTPRequestHandler):
                 self._wait(persona.gap_s)
             if chat:
                 self.wfile.write(b"data: [DONE]\n\n")
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # who asked has hung up
 
     def _body(self) -> dict[str, Any] | None:
         length = self.headers.get("Content-Length", "")

@@ -3,12 +3,12 @@ repaired or defaulted."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from harness.agents.llm.tools.tool import Refused, Tool
+from harness.domain import strict_json
 from harness.domain.words import one_line, visible
 
 MAX_CHARACTERS = 200_000
@@ -29,7 +29,7 @@ def arguments_of(tool: Tool, text: str) -> dict[str, Any]:
         raise Refused(f"The arguments of {tool.name} have {len(text):,} characters; at most {MAX_CHARACTERS:,} are "
                       "read. Send less.")
     try:
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+        value = strict_json.loads(text)
         found = _violations(tool, value) or _unreadable(value)
     except RecursionError:
         raise Refused(f"The arguments of {tool.name} are nested too deeply. {usage(tool)}") from None
@@ -48,17 +48,6 @@ def usage(tool: Tool) -> str:
     parts = [f"{name} ({_kind(schema)}: {schema.get('description', '')})"
              for name, schema in tool.schema["properties"].items()]
     return f"{tool.name} takes one JSON object with exactly these keys: {'; '.join(parts)}."
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("an object names a key twice")
-    return made
-
-
-def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON number")
 
 
 def _violations(tool: Tool, value: Any) -> list[str]:

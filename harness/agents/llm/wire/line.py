@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 import time
@@ -59,10 +60,8 @@ class Line:
         """Close the connection if it is still open: the endpoint stops, and stops counting."""
         self._hung_up.set()
         if self._loop is not None and self._task is not None and self._thread.is_alive():
-            try:
+            with contextlib.suppress(RuntimeError):  # the loop may end in this very moment
                 self._loop.call_soon_threadsafe(self._task.cancel)
-            except RuntimeError:
-                pass  # the loop ended in this very moment
         self._thread.join(HANG_UP_S)
 
     def _run(self) -> None:
