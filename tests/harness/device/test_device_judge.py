@@ -76,8 +76,8 @@ def _different_bits(device: FakeDevice, inputs: Tensors, outputs: Tensors, drop:
         if not (first.isfinite().all() and exact.isfinite().all()):
             return  # a special value has no other side: it would be another class, and refused as that
         bits = first.view(torch.int32 if first.dtype is torch.float32 else torch.int16)
-        sides = [(bits + step).view(first.dtype) for step in (-1, 1)]
-        first.copy_(min((side for side in sides if side.isfinite().all()), key=lambda side: (side.double() - exact).abs()))
+        sides = [side for step in (-1, 1) if (side := (bits + step).view(first.dtype)).isfinite().all()]
+        first.copy_(min(sides, key=lambda side: float((side.double() - exact).abs())))
 
 
 def _always_right(device: FakeDevice, inputs: Tensors, outputs: Tensors, drop: int | None) -> None:
