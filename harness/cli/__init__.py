@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -25,6 +27,8 @@ COMMANDS = {
     "selftest": "run the corpus of cheats, wrong kernels and honest look-alikes",
 }
 EXIT_OK, EXIT_REFUSED, EXIT_USAGE = 0, 1, 2
+EXIT_UNREAD = 141
+"""As a shell reports a process that SIGPIPE ended: the reader of its output went away."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -61,15 +65,28 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
-        return int(importlib.import_module(f"harness.cli.{arguments.command}").run(arguments))
+        code = int(importlib.import_module(f"harness.cli.{arguments.command}").run(arguments))
+        sys.stdout.flush()
+        return code
     except HarnessError as error:
         sys.stderr.write(f"{error.text}\n")
         return EXIT_USAGE
+    except BrokenPipeError:  # whoever read the output has enough of it, as `head` has
+        _leave_quietly()
+        return EXIT_UNREAD
     except OSError as error:
         what = f"{error.filename} cannot be used" if error.filename is not None else "The system refused something"
         sys.stderr.write(f"{what}: {error.strerror or error}. What was written before is kept; mend that and run "
                          "again.\n")
         return EXIT_USAGE
     except KeyboardInterrupt:
-        sys.stderr.write("Stopped. Nothing was recorded.\n")
+        sys.stderr.write("Stopped. What was written to files before is kept.\n")
         return 130
+
+
+def _leave_quietly() -> None:
+    """Let nothing that is still buffered complain at the end of the process."""
+    with contextlib.suppress(OSError, ValueError):  # a stream of a test has no descriptor
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -32,8 +32,13 @@ class Number:
         return value
 
     def __str__(self) -> str:
-        kind, form = ("a whole number", ",") if self.whole else ("a number", ",g")
-        return f"{kind} {'above' if self.above else 'from'} {self.least:{form}} to {self.most:{form}}"
+        kind = "a whole number" if self.whole else "a number"
+        return f"{kind} {'above' if self.above else 'from'} {_said(self.least)} to {_said(self.most)}"
+
+
+def _said(bound: float) -> str:
+    """A bound as a person writes it: no exponent."""
+    return f"{int(bound):,}" if bound == int(bound) else f"{bound:,}"
 
 
 COUNT = Number(1, 1_000_000, whole=True)

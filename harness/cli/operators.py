@@ -29,8 +29,10 @@ def run(arguments: argparse.Namespace) -> int:
         for workload in document["workloads"]:
             for backend, shapes in workload["shapes"].items():
                 sys.stdout.write(f"    workload {workload['name']} on {backend}: {', '.join(shapes)}\n")
-        keys = ", ".join(f"{t['key']} ({t['tier']})" for t in document["tunables"])
-        sys.stdout.write(f"    tunables: {keys or 'none'}\n    {document['cases']} nasty cases\n")
+        for backend in document["backends"]:
+            keys = ", ".join(f"{t['key']} ({t['tier']})" for t in document["tunables"] if backend in t["backends"])
+            sys.stdout.write(f"    tunables on {backend}: {keys or 'none'}\n")
+        sys.stdout.write(f"    {document['cases']} nasty cases\n")
     return 0
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.backends.present import ensure_present
 from harness.backends.triton.targets import DEFAULT_TARGET, find_target
 from harness.cli.sources import read_kernel
 from harness.domain.errors import UsageError
@@ -56,6 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not points:
         known = ", ".join(p.label for p in workload.shapes[Backend.TRITON])
         raise UsageError(f"Workload '{workload.name}' has no shape '{arguments.shape}'. Known: {known}.")
+    ensure_present(Backend.TRITON)
+    _ensure_here(find_target(arguments.hardware).name)
     rows = _rows(arguments, spec, workload, points)
     if arguments.json:
         document = {"operator": spec.name, "hardware": arguments.hardware, "shapes": [row.document() for row in rows]}
@@ -63,6 +66,16 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(rows)
     return 0 if all(row.same for row in rows) else 1
+
+
+def _ensure_here(hardware: str) -> None:
+    """Raises ``UsageError`` where this host cannot call the kernel natively: found out before anything is compiled."""
+    from harness.hardware.gpu import gpu_name, present
+
+    if not present(hardware):
+        here = gpu_name() or "none that kernels can be launched on"
+        raise UsageError(f"A parity run calls the kernel on {hardware}, this host's GPU is: {here}. Nothing was "
+                         "compared; run it on a host with that GPU, or `plan` here, which needs none.")
 
 
 def _rows(

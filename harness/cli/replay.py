@@ -12,6 +12,7 @@ from typing import Any
 from harness.campaign.replay import Replayed, replay
 from harness.cli.numbers import COUNT
 from harness.domain.codec import to_document
+from harness.domain.errors import UsageError
 from harness.domain.turn import Turn
 from harness.domain.words import one_line, plain
 
@@ -26,6 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Replay; exit 0 every proposal came out as recorded, 1 some did not, 2 no such campaign."""
     askings = list(replay(arguments.folder))
+    if arguments.round is not None:
+        _ensure_asked(arguments.round, askings)
     if arguments.json:
         sys.stdout.write(json.dumps({"version": 1, "askings": [to_document(one) for one in askings]}, indent=1) + "\n")
     else:
@@ -35,6 +38,15 @@ def run(arguments: argparse.Namespace) -> int:
             for turn in next((one.turns for one in askings if one.round == arguments.round), ()):
                 _conversation(turn)
     return 1 if any(one.differs for one in askings) else 0
+
+
+def _ensure_asked(wanted: int, askings: list[Replayed]) -> None:
+    """Raises ``UsageError`` where the model was not asked in that round."""
+    known = sorted({one.round for one in askings})
+    if wanted not in known:
+        rounds = ", ".join(map(str, known)) or "none"
+        raise UsageError(f"The model was not asked in round {wanted}, so there is no conversation to print. Rounds "
+                         f"with one: {rounds}.")
 
 
 def _line(one: Replayed) -> None:

@@ -8,6 +8,9 @@ from typing import Any
 from harness.domain.plan import LaunchResources
 from harness.domain.profile import CounterProfile
 from harness.domain.verdict import CaseResult, Ratio, Reason, Resources, ShapeTiming, Verdict
+from harness.domain.vocabulary import Stage
+
+BEFORE_IT_RUNS = (Stage.ADMIT, Stage.STATIC, Stage.ARITHMETIC)
 
 
 def print_verdict(verdict: Verdict) -> None:
@@ -30,7 +33,7 @@ def print_verdict(verdict: Verdict) -> None:
     _print_timing(verdict)
     if verdict.profile is not None:
         print_profile(verdict.profile)
-    out(f"  isolation level {verdict.evaluator.isolation.level}, evaluator {verdict.evaluator.version}\n")
+    out(f"  {_isolation(verdict)}, evaluator {verdict.evaluator.version}\n")
 
 
 def print_resources(resources: Resources) -> None:
@@ -137,10 +140,18 @@ def _ratio(ratio: Ratio) -> str:
     return f"{ratio.ratio:.3f}x [{ratio.low:.3f}, {ratio.high:.3f}]"
 
 
+def _isolation(verdict: Verdict) -> str:
+    """The level that was proved; a kernel that was refused as text had no process that one could be proved for."""
+    level = verdict.evaluator.isolation.level
+    if level == 0 and verdict.stage in BEFORE_IT_RUNS:
+        return "nothing of it ran"
+    return f"isolation level {level}"
+
+
 def _at(line: int | None) -> str:
     return f"line {line}: " if line else ""
 
 
 def _where(reason: Reason) -> str:
-    case = f"case {reason.case}: " if reason.case else ""
+    case = f"case {reason.case}: " if reason.case and reason.case not in reason.text else ""
     return f"[{reason.code}] {_at(reason.line)}{case}"

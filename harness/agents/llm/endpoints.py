@@ -15,6 +15,8 @@ from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from harness.agents.llm.settings_table import EndpointsError, Table
+from harness.domain.errors import UsageError
+from harness.domain.files import read_regular
 from harness.domain.turn import Usage
 
 Api = Literal["chat", "responses", "auto"]
@@ -100,14 +102,11 @@ def load_endpoints(path: Path) -> dict[str, Endpoint]:
         EndpointsError: the file cannot be read, is not TOML, or a table or key in it is wrong.
     """
     try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise EndpointsError(f"{path} cannot be read: {error.strerror}. Mend its access; until then the server has no "
-                             "endpoints.") from error
-    if len(raw) > MOST_BYTES:
-        raise EndpointsError(f"{path} is longer than {MOST_BYTES} bytes, which no list of endpoints is.")
+        raw = read_regular(path, MOST_BYTES, "Mend that; until then there are no endpoints.", "The file of endpoints")
+    except UsageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return {}
+        raise EndpointsError(error.text) from error
     try:
         document = tomllib.loads(raw.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -6,19 +6,21 @@ import argparse
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.cli import COMMANDS, main, parser_of
-from harness.cli.numbers import Number
+from harness.cli import COMMANDS, EXIT_UNREAD, main, parser_of
+from harness.cli.numbers import SECONDS, Number
 from harness.cli.terminal import CLEAR, Shown, escaped, shown
 from harness.domain.codec import schema
 from harness.domain.errors import UsageError
 from harness.domain.files import MAX_DEPTH, read_document, read_regular
 from harness.domain.vocabulary import Backend
+from harness.hardware import gpu
 from harness.operators import registry
 from harness.report.settings import Folder, Settings, remember
 from harness.search.journal import Journal
@@ -26,6 +28,7 @@ from tests.harness.cli.kernels import HONEST
 
 NEVER = ("nan", "inf", "-inf", "-1", "-0.5", "1e999", "1" * 5000, "", " ", "ten", "0x10", "1\x1b[2J")
 OPERATORS = registry.NAMES
+ROOT = Path(__file__).parents[3]
 
 
 def numeric_options() -> Iterator[tuple[str, argparse.Action]]:
@@ -124,6 +127,7 @@ BY_FILE = {
     "tier": ["tier", "{good}", "{}"],
     "autotune": ["autotune", "--operator", "softmax", "--compile-only", "--kernel", "{}"],
     "goal": ["optimize", "--goal", "{}"],
+    "endpoints": ["optimize", "--operator", "softmax", "--backend", "numba", "--agent", "openai", "--endpoints", "{}"],
 }
 BY_DOCUMENT = {
     "request": ["evaluate", "--request", "{}", "--response", "{response}"],
@@ -273,3 +277,32 @@ def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
     assert read_regular(path, 5, "Mend it.") == b"12345"
     with pytest.raises(UsageError, match=r"more than 4 bytes\. Mend it\."):
         read_regular(path, 4, "Mend it.")
+
+
+def test_bounds_are_said_without_exponents() -> None:
+    assert str(SECONDS) == "a number above 0 to 2,592,000"
+    assert str(Number(0.5, 1e9)) == "a number from 0.5 to 1,000,000,000"
+
+
+def test_a_reader_that_goes_away_is_no_fault() -> None:
+    command = [sys.executable, "-m", "harness", "operators", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (EXIT_UNREAD, b"")
+
+
+def test_a_parity_run_without_the_gpu_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(gpu, "gpu_name", lambda: "nvidia-a100")
+    (tmp_path / "kernel.py").write_text(HONEST)
+    said = refused(["parity", "--operator", "rms_norm", str(tmp_path / "kernel.py")], capsys)
+    assert "on nvidia-h200, this host's GPU is: nvidia-a100. Nothing was compared" in said
+
+
+def test_tunables_are_listed_by_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["operators"]) == 0
+    first = capsys.readouterr().out.partition("softmax 1")[0]
+    assert "tunables on triton: BLOCK (light), num_warps (light), " in first
+    assert "tunables on numba: BLOCK (light)\n" in first

@@ -57,3 +57,21 @@ def test_libraries_are_named_or_their_rules_are_off(capsys: pytest.CaptureFixtur
     assert "suspicious, a person has to look: 8192x8192: twice" in text
     document["environment"]["clocks"]["library"] = "off: no library was measured in this environment class"
     assert "rules on libraries off: no library was measured" in printed(document, capsys)
+
+
+@pytest.mark.parametrize(("stage", "level", "said"), [
+    ("static", 0, "  nothing of it ran, evaluator"), ("smoke", 0, "  isolation level 0, evaluator"),
+    ("static", 3, "  isolation level 3, evaluator")])
+def test_a_level_is_said_where_something_ran(stage: str, level: int, said: str,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    document = copy.deepcopy(schema("verdict")["examples"][0])
+    document["stage"], document["evaluator"]["isolation"]["level"] = stage, level
+    assert said in printed(document, capsys)
+
+
+def test_a_case_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    document = copy.deepcopy(schema("verdict")["examples"][0])
+    document["notes"] = [{"code": "a", "stage": "smoke", "case": "cols=7", "text": "Case 'cols=7': it is not written."},
+                         {"code": "b", "stage": "smoke", "case": "cols=9", "text": "It is not written."}]
+    text = printed(document, capsys)
+    assert "[a] Case 'cols=7': it is not" in text and "[b] case cols=9: It is not" in text

@@ -26,6 +26,7 @@ from harness.backends.triton.targets import find_target
 from harness.domain.codec import from_document
 from harness.domain.errors import InfrastructureError
 from harness.domain.plan import LaunchPlan
+from harness.hardware import gpu
 from harness.operators import registry
 from tests.harness import escape
 
@@ -268,7 +269,8 @@ def test_code_that_compiles_in_several_ways_is_compiled_again(record, natively, 
 
 
 @pytest.mark.sandbox
-def test_the_command(natively, tmp_path, capsys):
+def test_the_command(natively, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(gpu, "gpu_name", lambda: TARGET.name)
     file = tmp_path / "kernel.py"
     source = registry.get("rms_norm").baseline("triton")
     file.write_text(source)

@@ -13,6 +13,7 @@ import pytest
 from harness.agents.llm.agent import LanguageModel
 from harness.agents.llm.ports import Question, TransportError
 from harness.agents.registry import LABELS, make_agent
+from harness.campaign.model_desk import endpoints_path
 from harness.campaign.model_turns import FileTurns, keep_facts
 from harness.campaign.replay import replay
 from harness.campaign.start import start_state
@@ -74,6 +75,8 @@ def test_a_campaign_and_its_replay(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["replay", str(tmp_path), "--round", "2"]) == 0
     text = capsys.readouterr().out
     assert "round 1 diagnosis: candidate for h1" in text and "model said:\nI think round 2" in text
+    assert main(["replay", str(tmp_path), "--round", "7"]) == 2
+    assert "not asked in round 7" in capsys.readouterr().err
 
 
 def test_a_replay_sees_that_something_else_was_proposed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,6 +125,7 @@ ENDPOINTS = '[endpoint.house]\nurl = "http://127.0.0.1:9/v1"\nmodels = ["model-a
     (["--endpoint", "house"], "house"),
     (["--endpoint", "other", "--model", "model-a"], "has no endpoint 'other'. It has: house"),
     (["--endpoint", "house", "--model", "model-z"], "does not offer 'model-z'. It offers: model-a"),
+    (["--endpoint", "house", "--model", "model-a", "--effort", "high"], "has no effort 'high'. Its efforts: none"),
 ])
 def test_what_is_not_in_the_settings_is_said_before_anything_runs(options: list[str], said: str, tmp_path: Path,
                                                                   capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,6 +134,26 @@ def test_what_is_not_in_the_settings_is_said_before_anything_runs(options: list[
     assert main(["optimize", "--operator", "softmax", "--backend", "numba", "--agent", "openai", "--endpoints",
                  str(file), *options]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("variables", [{"KERNELOPT_VAR": "{}/site"}, {"KERNELOPT_ENDPOINTS": "{}/site/endpoints.toml"},
+                                       {}], ids=lambda variables: next(iter(variables), "neither"))
+def test_the_file_lies_where_the_site_looks_for_it(variables: dict[str, str], tmp_path: Path,
+                                                   monkeypatch: pytest.MonkeyPatch,
+                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("KERNELOPT_VAR", "KERNELOPT_ENDPOINTS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value.format(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / ("site" if variables else "var") / "endpoints.toml"
+    words = ["optimize", "--operator", "softmax", "--backend", "numba", "--agent", "openai"]
+    assert main(words) == 2
+    assert f"{endpoints_path()}, is not there" in capsys.readouterr().err
+    file.parent.mkdir()
+    file.write_text(ENDPOINTS, "utf-8")
+    assert main(words) == 2
+    assert f"Endpoints of {endpoints_path()}: house" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["openai", "mcp"])
