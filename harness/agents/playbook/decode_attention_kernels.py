@@ -20,10 +20,11 @@ PART_ARGUMENTS = ("q", "k_cache", "v_cache", "seq_lens", "parts", "sizes", "max_
 @dataclass(frozen=True, slots=True)
 class Form:
     """Which of the forms the kernels have. ``two``: powers of two; ``peeled``: whole blocks without a mask over
-    positions, then the rest."""
+    positions, then the rest; ``dependent``: the combining kernel is launched while parts are still computed."""
 
     two: bool = False
     peeled: bool = False
+    dependent: bool = False
 
 
 def form_of(source: str) -> Form | None:
@@ -31,7 +32,7 @@ def form_of(source: str) -> Form | None:
     if edit.argument_names(source, NAME) != ARGUMENTS + OPTIONS:
         return None
     body = edit.body_text(source, NAME)
-    return Form("tl.exp2(" in body, "whole =" in body)
+    return Form("tl.exp2(" in body, "whole =" in body, is_split(source) and TRIGGER in edit.body_text(source, PART))
 
 
 def is_split(source: str) -> bool:
@@ -51,13 +52,20 @@ def body(form: Form) -> str:
 
 def part(form: Form) -> str:
     """The kernel for a part of a sequence: a weighted mean of values and the logarithm of its weight."""
-    return _head(PART, PART_ARGUMENTS) + PART_PLACE + BEGIN + _loop(form, "first", "last") + \
+    early = TRIGGER if form.dependent else ""
+    return _head(PART, PART_ARGUMENTS) + early + PART_PLACE + BEGIN + _loop(form, "first", "last") + \
         PART_END.replace("LOG", "log2" if form.two else "log")
 
 
 def combine(form: Form) -> str:
     """The kernel that puts the parts of a sequence together; its base is that of ``form``."""
-    return COMBINE.replace("POWER", "exp2" if form.two else "exp")
+    return COMBINE.replace("POWER", "exp2" if form.two else "exp").replace("WAIT", WAIT if form.dependent else "")
+
+
+def launched(source: str) -> str:
+    """``source`` with the combining kernel launched while parts are still computed."""
+    text = edit.function_text(source, "run").replace(COMBINE_LAUNCH, COMBINE_LAUNCH + DEPENDENT)
+    return edit.replace_function(source, "run", text)
 
 
 def _head(name: str, arguments: tuple[str, ...]) -> str:
@@ -117,6 +125,10 @@ def _step(form: Form, *, masked: bool) -> str:
 """
 
 
+TRIGGER = "    tl.extra.cuda.gdc_launch_dependents()\n"
+WAIT = "    tl.extra.cuda.gdc_wait()\n"
+COMBINE_LAUNCH = "        PARTS=triton.next_power_of_2(splits),\n        BLOCK_D=width,\n        num_warps=4,\n"
+DEPENDENT = "        launch_pdl=True,\n"
 BEGIN = """\
     members = tl.arange(0, BLOCK_G)
     columns = tl.arange(0, BLOCK_D)
@@ -160,9 +172,10 @@ def _combine(parts, sizes, seq_lens, out, q_heads, dim, splits, span, PARTS: tl.
     columns = tl.arange(0, BLOCK_D)
     inside = columns < dim
     cells = (row * splits + lanes[:, None]) * dim + columns[None, :]
+    length = tl.load(seq_lens + row // q_heads)
+WAIT\
     gathered = tl.load(parts + cells, mask=(lanes < splits)[:, None] & inside[None, :], other=0.0)
     logs = tl.load(sizes + row * splits + lanes, mask=lanes < splits, other=float("-inf"))
-    length = tl.load(seq_lens + row // q_heads)
     known = lanes * span < length
     logs = tl.where(known, logs, float("-inf"))
     shares = tl.where(known, tl.POWER(logs - tl.max(logs, 0)), 0.0)

@@ -70,6 +70,14 @@ def _deep(context: AgentContext) -> str | None:
                                     "PROGRAMS": alone})
 
 
+def _dependent(context: AgentContext) -> str | None:
+    source = context.incumbent.source
+    if not forms.is_split(source):
+        return None
+    changed = _body(dependent=True)(context)
+    return None if changed is None else forms.launched(changed)
+
+
 def _idle(context: AgentContext) -> float:
     """What filling the device gives where one program per sequence and cache head leaves it idle."""
     wanted = RESIDENT * multiprocessors(context)
@@ -99,6 +107,11 @@ def moves(context: AgentContext) -> list[Move]:
              "to read. Longer caches keep two programs, short ones two stages.",
              "four stages and one program per multiprocessor for middling lengths", 0.5, 0.1, _deep,
              evidence="tunables", basis="latency"),
+        Move("dependent-launch", Direction.LAUNCH, NAME, Tier.HEAVY,
+             "Launch the combining kernel while parts are still computed and let it wait for them itself: its launch, "
+             "one to two microseconds, is then over when the last part is. That counts where a call takes tens of "
+             "them.",
+             "combining kernel launched early, waiting for the parts", 0.5, 0.08, _dependent, basis="latency"),
         Move("whole-blocks", Direction.VECTORISATION, NAME, Tier.MEDIUM,
              "Take whole blocks without a mask over positions and advance one pair of addresses, and mask the last "
              "block alone: fewer instructions between loads.", "unmasked whole blocks, a masked rest", 0.2, 0.15,

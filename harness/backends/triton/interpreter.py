@@ -6,6 +6,7 @@ Loaded in the sandbox mode ``triton-interpret`` only, where ``TRITON_INTERPRET=1
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
+import triton.language.extra.cuda as cuda_language
 from torch.overrides import TorchFunctionMode
 from triton.runtime import interpreter as triton_interpreter
 
@@ -40,6 +42,10 @@ def install(target: Target) -> None:
 
     builder.create_dot = create_dot
     interpreted_libdevice.install()
+    # One launch ends here before the next begins. Triton loads this module twice: ``tl.extra.cuda`` and an import of it
+    # are two objects.
+    for module in (cuda_language, sys.modules[cuda_language.__name__]):
+        module.gdc_wait = module.gdc_launch_dependents = _nothing
     interpreted_loops.install()
     interpreted_casts.install()
     properties = device_properties(target)
@@ -67,6 +73,10 @@ def _as_float(handle: Any) -> Any:
         return handle
     bits = handle.data.astype(np.uint32) << 16
     return triton_interpreter.TensorHandle(bits.view(np.float32), tl.float32)
+
+
+def _nothing(_semantic: Any = None) -> None:
+    """What waiting for a launch that is over comes to."""
 
 
 class _Driver:

@@ -6,6 +6,7 @@ from harness.evaluation.static.allowed import ATTRIBUTES_OF_CONTAINERS, MATH, Al
 
 TL = "triton.language"
 LIBDEVICE = f"{TL}.extra.libdevice"
+CUDA = f"{TL}.extra.cuda"
 GLUON = "triton.experimental.gluon"
 GL = f"{GLUON}.language"
 
@@ -56,6 +57,7 @@ _GLUON_HOPPER = (
     "warpgroup_mma_accumulator warpgroup_mma_init warpgroup_mma_wait")
 
 _KERNEL = (words(_TYPES, TL) | words(_FUNCTIONS, TL) | words(_TL_MATH, f"{TL}.math") | words(_LIBDEVICE, LIBDEVICE)
+           | words("gdc_launch_dependents gdc_wait", CUDA)
            | words("rand randint randn philox", f"{TL}.random") | words(_TYPES, GL) | words(_FUNCTIONS, GL)
            | words(_GLUON, GL) | words(_GLUON_HOPPER, f"{GL}.nvidia.hopper")
            | words("async_copy.async_copy_global_to_shared async_copy.commit_group "
@@ -78,7 +80,7 @@ _HOST = (
     | frozenset(f"math.{name}" for name in MATH))
 
 ALLOWED = Allowed(
-    modules=frozenset({"torch", "triton", TL, f"{TL}.math", f"{TL}.extra", LIBDEVICE, "triton.tools",
+    modules=frozenset({"torch", "triton", TL, f"{TL}.math", f"{TL}.extra", LIBDEVICE, CUDA, "triton.tools",
                        "triton.tools.tensor_descriptor", "triton.experimental", GLUON, GL, f"{GL}.nvidia",
                        f"{GL}.nvidia.hopper", f"{GL}.nvidia.hopper.tma", f"{GL}.nvidia.hopper.mbarrier",
                        f"{GL}.nvidia.hopper.async_copy", f"{GL}.nvidia.ampere", f"{GLUON}.nvidia",

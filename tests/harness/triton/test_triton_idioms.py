@@ -45,10 +45,28 @@ ACCEPTED = {
     "device guard": "with torch.cuda.device(x.device):\n    _copy[(1,)](x, out, 16, BLOCK=16)",
     "two launches": "_copy[(1,)](x, out, 16, BLOCK=16)\n_scale[(1,)](out, out, 2.0, 16, BLOCK=16)",
     "launch options": "_copy[(4,)](x, out, 16, BLOCK=16, num_ctas=1, maxnreg=64, launch_pdl=True)",
+    "early launch": "_early[(4,)](x, out, BLOCK=16)\n_late[(4,)](x, out, BLOCK=16, launch_pdl=True)",
     "host descriptor": "d = TensorDescriptor.from_tensor(x, [16, 16])\n_tma[(1,)](d, out, BLOCK=16)",
     "printing a tensor's description": "repr(x)\n_copy[(1,)](x, out, 16, BLOCK=16)",
 }
 BEFORE = {
+    "early launch": """
+        from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+
+
+        @triton.jit
+        def _early(x_ptr, out_ptr, BLOCK: tl.constexpr):
+            gdc_launch_dependents()
+            at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(out_ptr + at, tl.load(x_ptr + at))
+
+
+        @triton.jit
+        def _late(x_ptr, out_ptr, BLOCK: tl.constexpr):
+            at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.extra.cuda.gdc_wait()
+            tl.store(out_ptr + at, tl.load(out_ptr + at) + tl.load(x_ptr + at))
+        """,
     "host descriptor": """
         @triton.jit
         def _tma(desc, out_ptr, BLOCK: tl.constexpr):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.backends.triton.compiler.compiled import check_facts
+from harness.backends.triton.compiler.compiled import check_dependence, check_facts
 from harness.backends.triton.compiler.process import CompilerProcess, KernelSource
 from harness.backends.triton.launcher.binary import Binary
 from harness.domain.plan import LaunchPlan
@@ -26,9 +26,10 @@ def binaries_of(
     facts = iter(compiler.compile(sources, deadline_s=deadline_s))
     result = []
     for plan, steps in zip(plans, launches, strict=True):
+        own = [next(facts) for _ in steps]
+        check_dependence(steps, own)
         row = []
-        for launch in steps:
-            found = next(facts)
+        for launch, found in zip(steps, own, strict=True):
             check_facts(plan, launch, found)
             row.append(Binary(found.symbol, found.cubin, found.num_warps, found.num_ctas, found.shared_bytes))
         result.append(tuple(row))

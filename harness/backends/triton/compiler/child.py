@@ -56,7 +56,7 @@ def main() -> None:
     for number, kernel in enumerate(request["kernels"]):
         path = folder / f"kernel{number}.{kernel['kind']}"
         path.write_text(kernel["ir"], "utf-8")
-        answers.append(_kernel(path, kernel, GPUTarget("cuda", request["capability"], 32), lint.finding))
+        answers.append(_kernel(path, kernel, GPUTarget("cuda", request["capability"], 32), lint.look))
     json.dump({"compiler": f"triton {triton.__version__}", "walls": standing, "seconds": time.monotonic() - began,
                "kernels": answers}, answer)
     answer.flush()
@@ -69,15 +69,15 @@ def _bare(name: str, folder: Path) -> None:
     sys.modules[name] = module
 
 
-def _kernel(path: Path, kernel: dict[str, Any], target: Any, lint: Callable[..., str | None]) -> dict[str, Any]:
+def _kernel(path: Path, kernel: dict[str, Any], target: Any, look: Callable[..., Any]) -> dict[str, Any]:
     """One kernel's figures, or ``refused``, ``infeasible`` or ``error`` with the reason."""
     from triton.compiler.compiler import compile as triton_compile
 
     printed = io.StringIO()
     try:
-        finding = lint(path, kernel["kind"], target)
-        if finding:
-            return {"refused": finding}
+        looked = look(path, kernel["kind"], target)
+        if looked.refused:
+            return {"refused": looked.refused}
         options = {key: value for key, value in kernel["options"].items() if value is not None}
         with contextlib.redirect_stdout(printed):
             compiled = triton_compile(str(path), target=target, options=options)
@@ -98,6 +98,8 @@ def _kernel(path: Path, kernel: dict[str, Any], target: Any, lint: Callable[...,
         "global_scratch_bytes": int(meta.global_scratch_size or 0),
         "binary": "sha256:" + hashlib.sha256(compiled.asm["cubin"]).hexdigest(),
         "symbol": str(meta.name),
+        "triggers": looked.triggers,
+        "waits": looked.waits,
         "cubin": base64.b64encode(compiled.asm["cubin"]).decode("ascii"),
     }
 

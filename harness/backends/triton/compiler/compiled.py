@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 
 from harness.backends.triton.compiler.process import CompilerProcess, KernelFacts, KernelSource
 from harness.backends.triton.targets import Target, residency
@@ -46,6 +47,7 @@ def compile_plans(
     facts = dict(zip(sources, answers, strict=True))
     result = []
     for plan, steps in zip(plans, launches, strict=True):
+        check_dependence(steps, [facts[_key(launch)] for launch in steps])
         rows = tuple(_resources(plan, launch, facts[_key(launch)], compiler.target) for launch in steps)
         document = to_document(plan)
         result.append(CompiledPlan(digest_document(document), plan.target, compiler.compiler, rows, seconds))
@@ -75,6 +77,24 @@ def check_facts(plan: LaunchPlan, launch: dict, facts: KernelFacts) -> None:
     if held < needed:
         text = f"the plan gives it {held} bytes of global scratch, it needs {needed}"
         raise CompileFailed("forged", launch["function"], text)
+
+
+def check_dependence(launches: Sequence[dict], facts: Sequence[KernelFacts]) -> None:
+    """Whether every launch of a plan is over when its last one is.
+
+    A launch that may begin before the one ahead of it ends could end before it, too, and the work still under way
+    would lie outside the clock. One that waits at its beginning cannot. Without an early trigger the hardware starts
+    a dependent launch when the one ahead has ended.
+
+    Raises:
+        CompileFailed: a launch of the plan lets the next one begin early, and a dependent one does not wait.
+    """
+    early = next((launch["function"] for launch, found in zip(launches, facts, strict=True) if found.triggers), None)
+    for launch, found in zip(launches, facts, strict=True):
+        if early is not None and launch["pdl"] and not found.waits and not found.problem:
+            text = (f"it is launched with launch_pdl beside '{early}', which calls gdc_launch_dependents, but does not "
+                    "call gdc_wait() in every program. Call it in the kernel function itself, before any branch")
+            raise CompileFailed("refused", launch["function"], text)
 
 
 def _bytes_of(argument: dict) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,31 @@ _DIALECTS = {
 _BARRIERS = {"ttg.barrier", "ttg.local_barrier", "gpu.barrier"}
 """What ``tl.debug_barrier`` is, by the compiler's version: the threads of a program wait for one another."""
 _FORBIDDEN = {
-    "tt.elementwise_inline_asm": "inline assembly",
     "tt.int_to_ptr": "a pointer made from an integer",
     "tt.print": "printing from the device",
     "tt.assert": "a device assertion",
 }
 
 
-def finding(path: Path, kind: str, target: Any) -> str | None:
-    """Why the IR in ``path`` (``ttir`` or ``ttgir``) is refused, else ``None``. Raises what parsing raises."""
+_ASSEMBLY = "tt.elementwise_inline_asm"
+WAIT, TRIGGER = "griddepcontrol.wait; // dummy $0", "griddepcontrol.launch_dependents; // dummy $0"
+"""The only assembly that a plan may hold, as Triton's ``gdc_wait`` and ``gdc_launch_dependents`` write it.
+What these are said to return is whatever lay in a register: nobody may read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a module holds: ``refused`` says what it may not, or is empty. ``triggers``: it lets the next launch begin
+    before it ends. ``waits``: every one of its programs waits for the end of the launch before it, whatever it does
+    else, because the wait stands in the first block of the kernel function itself."""
+
+    refused: str = ""
+    triggers: bool = False
+    waits: bool = False
+
+
+def look(path: Path, kind: str, target: Any) -> Looked:
+    """What the IR in ``path`` (``ttir`` or ``ttgir``) holds. Raises what parsing raises."""
     from triton._C.libtriton import ir
     from triton.compiler.compiler import make_backend
 
@@ -30,19 +47,61 @@ def finding(path: Path, kind: str, target: Any) -> str | None:
     make_backend(target).load_dialects(context)
     module = ir.parse_mlir_module(str(path), context)
     module.context = context
-    names: set[str] = set()
-    externs: set[str] = set()
+    seen = _Seen()
+    module.walk(seen.visit)
+    module.walk(seen.use)
+    entry = module.get_function(module.get_entry_func_name()).get_region(0).id()
+    return Looked(_refused(kind, seen), TRIGGER in seen.assembly, seen.first.get(entry, -1) in seen.waiting)
 
-    def visit(operation: Any) -> None:
-        names.add(operation.get_name())
-        if operation.get_name() == "tt.extern_elementwise":
-            externs.add(operation.get_str_attr("libpath") or "")
 
-    module.walk(visit)
-    for name in sorted(names):
+class _Seen:
+    """What walks through a module find; blocks, regions and values by their numbers."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.libraries: set[str] = set()
+        self.assembly: set[str] = set()
+        self.made: set[int] = set()
+        """Values that assembly is said to return."""
+        self.read = False
+        self.waiting: set[int] = set()
+        """Blocks that hold a wait."""
+        self.first: dict[int, int] = {}
+        """The first block of every region."""
+
+    def visit(self, operation: Any) -> None:
+        """First walk: what an operation holds comes before itself, blocks come in their order."""
+        name = operation.get_name()
+        self.names.add(name)
+        if name == "builtin.module":
+            return
+        block = operation.get_block()
+        self.first.setdefault(block.get_parent().id(), block.id())
+        if name == "tt.extern_elementwise":
+            self.libraries |= {path for path in [operation.get_str_attr("libpath")] if path}
+        elif name == _ASSEMBLY:
+            text = operation.get_str_attr("asm_string") or ""
+            self.assembly.add(text)
+            self.made.update(operation.get_result(number).id() for number in range(operation.get_num_results()))
+            if text == WAIT:
+                self.waiting.add(block.id())
+
+    def use(self, operation: Any) -> None:
+        """Second walk."""
+        if self.made:
+            operands = {operation.get_operand(number).id() for number in range(operation.get_num_operands())}
+            self.read |= not operands.isdisjoint(self.made)
+
+
+def _refused(kind: str, seen: _Seen) -> str:
+    foreign = sorted(seen.assembly - {WAIT, TRIGGER})
+    if foreign:
+        return f"it contains inline assembly ({_ASSEMBLY}): {foreign[0][:80]}"
+    if seen.read:
+        return f"it reads what inline assembly ({_ASSEMBLY}) returns, which nobody wrote"
+    for name in sorted(seen.names - {_ASSEMBLY}):
         if name in _FORBIDDEN:
             return f"it contains {_FORBIDDEN[name]} ({name})"
         if name.partition(".")[0] not in _DIALECTS[kind] and name not in _BARRIERS:
             return f"it contains the operation {name}, which plans may not hold"
-    libraries = sorted(path for path in externs if path)
-    return f"it links the library {libraries[0]}" if libraries else None
+    return f"it links the library {min(seen.libraries)}" if seen.libraries else ""

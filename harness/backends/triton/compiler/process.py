@@ -44,7 +44,8 @@ class KernelFacts:
     """What the compiler made of a kernel. ``problem`` is empty, or says why there is no binary:
     ``refused`` (the IR holds what plans may not), ``infeasible`` (more than the device has), ``error`` (it does
     not compile), ``crash``, ``timeout``. ``binary`` is the digest of the whole file, ``code`` of the machine code
-    alone, which is what equal kernels share; ``parameters`` are the bytes of each in the binary's own table."""
+    alone, which is what equal kernels share; ``parameters`` are the bytes of each in the binary's own table.
+    ``triggers`` and ``waits``: see ``lint.Looked``."""
 
     problem: str = ""
     text: str = ""
@@ -59,6 +60,8 @@ class KernelFacts:
     symbol: str = ""
     code: str = ""
     parameters: tuple[int, ...] = ()
+    triggers: bool = False
+    waits: bool = False
     cubin: bytes = field(default=b"", repr=False)
 
 
