@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log10
 
 from apps.core import figures
 from apps.core.plotting import Figure, horizontal_line, layout
@@ -72,7 +73,7 @@ def speed_up(
     low, high = min(timed) * 0.96, max(timed) * 1.05
     near = [line for line in references if line.kind != "roof" or line.ratio <= high * ROOF_IN_SIGHT]
     high = max([high, *(line.ratio * 1.03 for line in near)])
-    floor = low - (high - low) * 0.06
+    floor = low * (low / high) ** 0.06 if log_axis else low - (high - low) * 0.06
     data: list[Figure] = []
     shapes: list[Figure] = [in_doubt(number) for number in doubtful]
     labels: list[Figure] = []
@@ -107,18 +108,31 @@ def speed_up(
         shape, label = horizontal_line(line.ratio, f"{line.label} {figures.ratio(line.ratio)}", *STYLES[line.kind])
         shapes.append(shape)
         labels.append(label)
-    spread(labels, (high - floor) * 0.055)
-    labels += [above(line) for line in references if line not in near]
+    beyond = [line for line in references if line not in near]
+    ends = [floor, high]
+    if log_axis:  # positions of labels are then powers of ten, those of shapes and ranges of data are not
+        ends = [log10(end) for end in ends]
+        for label in labels:
+            label["y"] = log10(label["y"])
+    spread(labels, (ends[1] - ends[0]) * 0.055)
+    ends[1] = headroom(labels, *ends, 0.1 if beyond else 0.02)
+    labels += [above(line) for line in beyond]
     x = {
         "title": {"text": "round"},
         "range": [-0.4, max(last, 1) + 0.4],
         "dtick": 1 if last <= 25 else 5,
         "showgrid": False,
     }
-    y = {"ticksuffix": "×", "range": [floor - (high - floor) * 0.04, high]}
+    y: Figure = {"ticksuffix": "×", "range": [ends[0] - (ends[1] - ends[0]) * 0.04, ends[1]]}
     if log_axis:
-        y = {"ticksuffix": "×", "type": "log"}
-    return {"data": data, "layout": layout(x, y, right=160, shapes=shapes, annotations=[] if log_axis else labels)}
+        y |= {"type": "log", "dtick": 1 if ends[1] - ends[0] > 1 else "D1"}
+    return {"data": data, "layout": layout(x, y, right=160, shapes=shapes, annotations=labels)}
+
+
+def headroom(labels: Sequence[Figure], low: float, high: float, share: float) -> float:
+    """The upper end of an axis that leaves ``share`` of it free above the highest label, ``high`` at the least."""
+    top = max((label["y"] for label in labels), default=low)
+    return max(high, low + (top - low) / (1 - share))
 
 
 def in_doubt(number: int) -> Figure:

@@ -8,6 +8,7 @@ changes as fractions.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -15,6 +16,7 @@ NARROW = "\u202f"
 MINUS = "\u2212"
 DASH = "\u2013"
 NOT_TIMED = "not timed"
+UNIT = re.compile(r"(?<=\d)(?: (?=(?:%|[µnm]?s|min|h|[KMG]iB|GB/s)(?![\w/]))|(?=%))")
 
 
 def decimal(value: float, places: int) -> str:
@@ -29,6 +31,11 @@ def decimal(value: float, places: int) -> str:
 def count(value: int | float | None) -> str:
     """A whole number with thousands apart; ``none`` when there is none."""
     return "none" if value is None else decimal(float(value), 0)
+
+
+def glued(text: str) -> str:
+    """A sentence whose units stay on the line of their number: ``2 %`` and ``12%`` become one word."""
+    return UNIT.sub(NARROW, text)
 
 
 def microseconds(value: float | None, unit: bool = True) -> str:

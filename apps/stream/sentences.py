@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from apps.core.figures import duration, money
+from apps.core.figures import count, duration, money
 from apps.core.untrusted import shown
 
 Data = Mapping[str, Any]
@@ -77,7 +77,7 @@ def _turn(data: Data) -> str:
     who = data.get("model") or "The model"
     sample = f", sample {int(data['sample']) + 1}" if data.get("sample") else ""
     said = f"{_round(data)}: {who} {TURNS.get(str(data.get('status')), 'was asked')} (turn {data.get('number')}{sample}"
-    facts = [f"{data['tokens']} tokens"] if data.get("tokens") else []
+    facts = [f"{count(data['tokens'])} tokens"] if data.get("tokens") else []
     if data.get("cost") is not None:
         facts.append(money(data["cost"], str(data.get("currency") or "")))
     if data.get("latency_s"):

@@ -52,13 +52,14 @@
     tickcolor: colour("--line-strong"), automargin: true, ...given,
   });
 
-  /* On a phone there is no room beside the plot: labels of lines stand on their line, at its end. */
+  /* On a phone there is no room beside the plot: labels of lines stand at their height in its left, where rounds have
+     not come so far yet, instead of over the newest marks. */
   const inside = (layout) => {
     layout.margin = { ...layout.margin, r: 12 };
     layout.annotations = layout.annotations?.map((label) => {
       if (label.xref !== "paper" || label.x !== 1) return label;
       if (label.yref === "paper") return { ...label, x: 0 };                // what lies beyond the plot: its upper left
-      return { ...label, xanchor: "right", xshift: 0, yanchor: "bottom" };
+      return { ...label, x: 0, xanchor: "left", xshift: 4, yanchor: "bottom" };
     });
   };
 

@@ -17,7 +17,7 @@ def fact_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     listed = [one for one in (facts or {}).get("facts") or () if isinstance(one, Mapping) and one.get("value")]
     if listed:
         rows = [(one["name"], f"{one['value']} ({one['note']})" if one.get("note") else one["value"]) for one in listed]
-        return rows + [("Rule", rule) for rule in facts.get("rules") or ()]
+        return rows + [("Rules", rule) for rule in facts.get("rules") or ()]
     return [
         (words(key), text)
         for key, value in (facts or {}).items()

@@ -11,6 +11,7 @@ from django.db.models import Max, QuerySet
 from apps.campaigns.choices import JobState
 from apps.campaigns.models import Campaign, Job, Round
 from apps.campaigns.screens.budget import largest_share
+from apps.campaigns.services.lifecycle import default_name
 from apps.core import figures
 from apps.kernels.models import Verdict
 from apps.kernels.screens.verdicts import over_start
@@ -32,6 +33,12 @@ class CampaignRow:
     low: float | None
     high: float | None
     environment_class: str
+
+    @property
+    def named(self) -> bool:
+        """Whether a person gave it a name that says more than what the row shows anyway."""
+        slot = self.campaign.slot
+        return self.campaign.name != default_name(str(slot.operator), str(slot.hardware), self.campaign.agent_kind)
 
     @property
     def history_text(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from apps.campaigns.choices import RoundState
 from apps.campaigns.models import Campaign, Hypothesis, Round
 from apps.campaigns.plots import Reference, RoundPoint
+from apps.campaigns.screens.stepper import shown_state
 from apps.core import figures, words
 from apps.kernels.screens.verdicts import over, over_start, overall_of
 
@@ -26,6 +27,11 @@ class LogRow:
     claim: dict[str, Any] | None
     contradicted: bool
     now: bool
+
+    @property
+    def state(self) -> str:
+        """The round's state as the page says it."""
+        return shown_state(self.round)
 
     @property
     def nothing(self) -> str:

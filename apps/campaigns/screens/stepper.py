@@ -44,6 +44,11 @@ class Stepper:
     steps: list[Step]
     open: bool
 
+    @property
+    def state(self) -> str:
+        """The round's state as the page says it."""
+        return shown_state(self.round)
+
 
 def stepper_of(one: Round | None, job: Job | None, *, ended: bool = False) -> Stepper | None:
     """Steps of a round: thinking, then the stages of its job, or those of its verdict once it is there.
@@ -55,16 +60,26 @@ def stepper_of(one: Round | None, job: Job | None, *, ended: bool = False) -> St
         return None
     running = one.state in ROUND_OPEN and not ended
     mine = job if job is not None and job.round_id == one.pk and running else None
-    thinks = running and one.state == RoundState.THINKING
+    thinks = running and thinking(one)
     clock = figures.duration(figures.age_seconds(one.state_since)) if thinks else ""
-    thinking = Step("agent thinks", "on" if thinks else "done", clock)
+    first = [Step("agent thinks", "on" if thinks else "done", clock)] if one.number else []
     if one.verdict is not None:
         steps = verdict_steps(one)
     elif mine is not None and mine.state in (JobState.QUEUED, JobState.LEASED):
         steps = job_steps(mine)
     else:
         steps = [Step(name, "", "" if running else "not reached") for name in STAGES]
-    return Stepper(one, mine, [thinking, *steps], running)
+    return Stepper(one, mine, [*first, *steps], running)
+
+
+def thinking(one: Round) -> bool:
+    """Whether an agent works on it now. Round 0 measures what is there already: nobody thinks in it."""
+    return one.state == RoundState.THINKING and one.number > 0
+
+
+def shown_state(one: Round) -> str:
+    """The state as pages say it: an open round 0 is evaluated from its start."""
+    return str(RoundState.EVALUATING if one.state == RoundState.THINKING and not one.number else one.state)
 
 
 def verdict_steps(one: Round) -> list[Step]:

@@ -32,6 +32,11 @@ from apps.stream.services import recording
 from apps.teams.models import Team, User
 
 
+def default_name(operator: str, hardware: str, agent_kind: str) -> str:
+    """The name of a campaign that nobody named."""
+    return f"{operator} on {hardware} with {agent_kind}"
+
+
 def campaign_create(
     *, team: Team, person: User, goal: dict[str, Any], name: str = "", start_kernel: Kernel | None = None,
     fork_of: Campaign | None = None, token_scope: bool = False,
@@ -59,7 +64,7 @@ def campaign_create(
                           f"for {operator} on {backend}.", key="operator")
         origin_add(team=team, kernel=kernel, source="baseline" if start_kernel is None else "fork")
         campaign = Campaign.objects.create(
-            team=team, slot=slot, name=name or f"{operator} on {hardware} with {document['agent']['kind']}",
+            team=team, slot=slot, name=name or default_name(str(operator), str(hardware), document["agent"]["kind"]),
             goal=document, goal_digest=facts.digest, grant=document["grant"], operator_version=operator.version,
             agent_kind=document["agent"]["kind"], started_by=person, fork_of=fork_of, start_kernel=kernel,
             incumbent=kernel, state_since=timezone.now(), dry_run=is_dry(hardware.name, backend),

@@ -104,7 +104,7 @@ def digest(value: str | None) -> SafeString | str:
 @register.filter
 def sentence(text: object) -> SafeString:
     """A sentence of the program: escaped, with what stands in backticks as code. It may quote what others wrote."""
-    return mark_safe(spans(shown(text or "")))
+    return mark_safe(spans(figures.glued(shown(text or ""))))
 
 
 @register.filter

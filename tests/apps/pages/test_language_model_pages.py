@@ -230,7 +230,7 @@ def test_the_example_of_the_system_page_is_a_file_that_works(tmp_path: Path) -> 
 def test_the_feed_reads_turns_and_steering_as_sentences() -> None:
     said = sentence("agent.turn", {"round": 2, "number": 3, "sample": 1, "status": "complete", "model": "good",
                                    "tokens": 1280, "cost": 0.0123, "currency": "USD", "latency_s": 4.2})
-    assert said == "Round 2: good answered (turn 3, sample 2, 1280 tokens, 0.0123\u202fUSD, 4.2\u202fs)."
+    assert said == "Round 2: good answered (turn 3, sample 2, 1\u202f280 tokens, 0.0123\u202fUSD, 4.2\u202fs)."
     said = sentence("campaign.steered", {"by": "Ben", "kind": "forbid", "direction": "tiling", "text": "We keep it."})
     assert said == "Ben forbade tiling: We keep it."
 

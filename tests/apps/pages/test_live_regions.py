@@ -17,9 +17,9 @@ from gate_world import World, heavy, medium
 from apps.campaigns.choices import JobState, RoundState
 from apps.campaigns.jobs.selectors import devices_not_ready
 from apps.campaigns.jobs.workers import worker_beat
-from apps.campaigns.models import Job, Round
+from apps.campaigns.models import Campaign, Job, Round
 from apps.campaigns.screens.detail import rounds_without_gain
-from apps.campaigns.screens.rounds import rounds_with_verdicts
+from apps.campaigns.screens.rounds import log_rows, rounds_with_verdicts
 from apps.campaigns.screens.stepper import stepper_of
 from apps.core import figures
 from apps.leaderboards.selectors import board
@@ -57,6 +57,16 @@ def newest(world: World) -> Round:
     return row
 
 
+def test_lists_show_the_name_that_a_person_gave(world: World, sign_in: Callable[..., Client]) -> None:
+    client = sign_in(world.ada)
+    Campaign.objects.filter(pk=world.campaign.pk).update(name="For the <b> team")
+    assert "For the &lt;b&gt; team" in client.get("/campaigns/").content.decode()
+    slot = world.campaign.slot
+    plain = f"{slot.operator} on {slot.hardware} with {world.campaign.agent_kind}"
+    Campaign.objects.filter(pk=world.campaign.pk).update(name=plain)
+    assert plain not in client.get("/campaigns/").content.decode()
+
+
 def test_a_round_that_ended_takes_no_progress_and_shows_no_stage_as_running(
     world: World, sign_in: Callable[..., Client]
 ) -> None:
@@ -71,6 +81,17 @@ def running(world: World, stage: str) -> tuple[Round, Job]:
     row = Round(pk=999, campaign=world.campaign, number=9, state=RoundState.EVALUATING, state_since=timezone.now())
     job = Job(campaign=world.campaign, round_id=999, state=JobState.LEASED, progress={"stage": stage}, stages=[])
     return row, job
+
+
+def test_nobody_thinks_in_round_0_it_is_measured_from_its_start(world: World) -> None:
+    row = Round(pk=999, campaign=world.campaign, number=0, state=RoundState.THINKING, state_since=timezone.now())
+    stepper = stepper_of(row, None)
+    assert stepper is not None and stepper.steps[0].name == "admit" and stepper.state == RoundState.EVALUATING
+    assert log_rows([row])[0].state == RoundState.EVALUATING
+    row.number = 1
+    stepper = stepper_of(row, None)
+    assert stepper is not None and (stepper.steps[0].name, stepper.steps[0].state) == ("agent thinks", "on")
+    assert log_rows([row])[0].state == RoundState.THINKING
 
 
 def test_a_running_round_shows_the_stage_of_its_own_job(world: World) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import html
 import json
+from itertools import pairwise
 from typing import Any
 
 import plotly.graph_objects as go
+import pytest
 from django.template import Context, Template
 
 from apps.campaigns.plots import Reference, RoundPoint, comparison, incumbent_steps, speed_up
@@ -90,3 +92,23 @@ def test_what_was_measured_while_the_device_drifted_is_shaded() -> None:
             BoardDot("last", 1.0, None, None, "library")]
     shades = [one for one in dots(rows, "x")["layout"]["shapes"] if one["type"] == "rect"]
     assert [(one["y0"], one["y1"]) for one in shades] == [(0.5, 1.5)]  # counted from the bottom
+
+
+def label_places(figure: Any) -> list[tuple[float, str]]:
+    """(share of the axis, text) of every label that stands at a line."""
+    low, high = figure["layout"]["yaxis"]["range"]
+    return [((label["y"] - low) / (high - low), label["text"]) for label in figure["layout"]["annotations"]
+            if label["yref"] == "y"]
+
+
+@pytest.mark.parametrize("log_axis", [False, True])
+@pytest.mark.parametrize("roof", [1.45, 1.9, 12.0])
+def test_labels_of_lines_stand_apart_and_below_the_note_of_a_distant_roof(log_axis: bool, roof: float) -> None:
+    references = [Reference("champion", "champion", 1.40), Reference("library", "library", 1.41),
+                  Reference("roof", "roof", roof)]
+    figure = speed_up(POINTS, references, noise=0.004, log_axis=log_axis)
+    places = sorted(label_places(figure))
+    assert all(above - below > 0.04 for (below, _), (above, _) in pairwise(places)), places
+    beyond = [label for label in figure["layout"]["annotations"] if label["yref"] == "paper"]
+    assert places[-1][0] < (0.92 if beyond else 1.0)
+    assert {text.split()[0] for _, text in places} >= {"incumbent", "champion", "library"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -67,6 +68,21 @@ def test_numbers_can_be_read_back(value: float, places: int) -> None:
     text = figures.decimal(value, places)
     assert float(text.replace(N, "").replace("−", "-")) == pytest.approx(value, abs=10.0**-places, rel=1e-9)
     assert not text.startswith("-")
+
+
+@pytest.mark.parametrize(("text", "shown"), [
+    ("weighs 70 % latency", f"weighs 70{N}% latency"), ("reaches 12% of it", f"reaches 12{N}% of it"),
+    ("took 5 min, 3.2 s and 40 µs", f"took 5{N}min, 3.2{N}s and 40{N}µs"),
+    ("34 KiB at 4 GB/s", f"34{N}KiB at 4{N}GB/s"), ("100 GB/sample", "100 GB/sample"),
+    ("3 slots, 2 seconds, 4 minutes, 1 host", "3 slots, 2 seconds, 4 minutes, 1 host"),
+])
+def test_a_unit_stays_on_the_line_of_its_number(text: str, shown: str) -> None:
+    assert figures.glued(text) == shown
+
+
+def test_templates_keep_per_cent_signs_with_their_number() -> None:
+    templates = (troubleshooting.folder().parents[1] / "apps").glob("*/templates/**/*.html")
+    assert [path.name for path in templates if re.search(r"\d %(?!\})", path.read_text("utf-8"))] == []
 
 
 def test_clock_times_say_the_day_when_it_is_another() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apps.core import figures
+
 EVENT_REASONS = (
     (0x2, "held at the set application clocks"), (0x4, "power limit reached"), (0x8, "slowed by the hardware"),
     (0x10, "held back by another board (sync boost)"), (0x20, "slowed for heat by the driver"),
@@ -107,7 +109,8 @@ def telemetry(clocks: Mapping[str, Any]) -> list[Fact]:
                                                f"behind: {walls}"))
     if "speed" in clocks:
         speed = clocks["speed"]
-        found.append(Fact("Slowest clock", f"{speed:.0%} of the fastest seen", "warn" if speed < 0.9 else ""))
+        text = f"{figures.percent(speed, 0)} of the fastest seen"
+        found.append(Fact("Slowest clock", text, "warn" if speed < 0.9 else ""))
     if "load" in clocks:
         found.append(Fact("Load average", f"{clocks['load']:.2f}"))
     if "overhead_us" in clocks:
