@@ -25,8 +25,8 @@ from harness.evaluation.buffers import DTYPES
 from harness.evaluation.judge.checking import dims_in_use
 from harness.evaluation.run import Run
 from harness.evaluation.timing.device import session as device_session
-from harness.evaluation.timing.device.bench import opponent
 from harness.evaluation.timing.device.contents import Factors
+from harness.evaluation.timing.device.opponents import opponent
 from harness.evaluation.timing.device.shape import Shape, prepare
 from harness.evaluation.timing.record import Record
 from harness.evaluation.timing.rings import Rings

@@ -53,8 +53,8 @@ def _report_import(candidate: Candidate, path: str, line: int) -> None:
         candidate.report.add(special[0], special[1], line)
         return
     backend = candidate.found.backend
-    names = "numba, numpy and math" if backend is Backend.NUMBA else ("torch, triton, triton.language, libdevice, gdc_wait, "
-                                                                      "TensorDescriptor, gluon and math")
+    names = "numba, numpy and math" if backend is Backend.NUMBA else (
+        "torch, triton, triton.language, libdevice, gdc_wait, TensorDescriptor, gluon and math")
     candidate.report.add("import_not_allowed", f"`{path}` may not be imported. A {backend} kernel imports {names}.",
                          line)
 

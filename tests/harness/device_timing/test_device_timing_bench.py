@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import OrderedDict
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,8 @@ from harness.domain.vocabulary import Backend, Comparison, Outcome, Role, Stage
 from harness.evaluation import sandbox
 from harness.evaluation.run import Refused
 from harness.evaluation.timing.comparison import compare
-from harness.evaluation.timing.device.bench import bench_of
+from harness.evaluation.timing.device import opponents
+from harness.evaluation.timing.device.bench import bench_of, close_bench
 from harness.evaluation.timing.device.session import measure
 from harness.evaluation.timing.device.shape import Shape
 from harness.evaluation.timing.device.stages import benchmark, recheck
@@ -29,6 +31,11 @@ from tests.harness.judge.evaluations import make_run
 SPEC = get("softmax")
 POINT = ShapePoint("33x300", {"rows": 33, "cols": 300}, 1.0)
 BASELINE = SPEC.baseline(Backend.TRITON)
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered(monkeypatch):
+    monkeypatch.setattr(opponents, "_known", OrderedDict())
 
 
 def narrower(source):
@@ -84,6 +91,29 @@ def test_an_opponent_that_cannot_be_planned_is_not_the_candidates_affair(monkeyp
     monkeypatch.setattr(matching, "prove", foreign)
     with pytest.raises(InfrastructureError, match="it is another one"):
         bench_of(run)
+
+
+@pytest.mark.sandbox
+def test_an_opponent_is_recorded_and_compiled_once_in_a_process(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNELOPT_VAR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    asked = []
+
+    def benched(candidate, other):
+        run = real_run(candidate, other)
+        run.open_device = lambda *_, **__: ModelDevice(SPEC, Model({}))
+        opening = run.open_workers
+        run.open_workers = lambda mode: asked.append(mode) or opening(mode)
+        run.stage = Stage.BENCHMARK
+        kernel = bench_of(run).kernels["baseline"]
+        close_bench(run)
+        return kernel
+
+    first = benched(BASELINE, BASELINE)
+    assert "triton-plan" in asked
+    asked.clear()
+    assert benched(narrower(BASELINE), BASELINE) is first and asked == []
+    assert benched(BASELINE, narrower(BASELINE)) is not first and "triton-plan" in asked
 
 
 def kernels(**names):

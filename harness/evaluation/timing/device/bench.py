@@ -8,27 +8,20 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
-from harness.backends.triton import planning
-from harness.backends.triton.check import PlanForged
 from harness.backends.triton.compiler.binaries import binaries_of
-from harness.backends.triton.compiler.compiled import CompileFailed
-from harness.backends.triton.compiler.process import CompilerProcess, compiler_for
-from harness.backends.triton.derive import matching
+from harness.backends.triton.compiler.process import compiler_for
 from harness.backends.triton.device.holding import Holding
 from harness.backends.triton.launcher.client import Device
 from harness.backends.triton.stages import planned_shapes
 from harness.backends.triton.targets import find_target
-from harness.domain.errors import InfrastructureError
-from harness.domain.plan import LaunchPlan
 from harness.domain.vocabulary import Backend, Stage
 from harness.evaluation.judge.bases import bases_of, close_bases
 from harness.evaluation.judge.seeds import draw_seed
-from harness.evaluation.ports import CandidateFault
 from harness.evaluation.run import Run
 from harness.evaluation.timing.device import closeness
 from harness.evaluation.timing.device.contents import Factors
+from harness.evaluation.timing.device.opponents import opponent
 from harness.evaluation.timing.device.session import Kernel, Session
 from harness.evaluation.timing.device.shape import Shape, prepare
 from harness.evaluation.timing.sides import AGAIN, CANDIDATE
@@ -127,44 +120,6 @@ def _candidate(run: Run, points: Sequence[ShapePoint]) -> Kernel:
     rows = binaries_of(run.plans, compiler_for(find_target(run.target)), deadline_s=_patience(run))
     calls = {point.label: (plan, row) for point, plan, row in zip(points, run.plans, rows, strict=True)}
     return Kernel(calls, compile_s=run.compiled[0].seconds or 0.0)
-
-
-def opponent(run: Run, side: str, text: str, points: Sequence[ShapePoint]) -> Kernel:
-    """An opposing kernel, recorded in a sandbox, derived from its file and compiled afresh, as the candidate was.
-
-    Raises:
-        InfrastructureError: it fails, although it passed when it was judged itself.
-    """
-    target = find_target(run.target)
-    worker: Any = run.open_workers("triton-plan").open(deadline_s=_patience(run), options={"target": target.name})
-    try:
-        defaults = {attribute.name: attribute.default for attribute in run.spec.attributes}
-        plans = planning.record_plans(worker, text, run.spec.arguments, points, run.workload.dtypes[Backend.TRITON],
-                                      target, defaults)
-        _ensure_runnable(side, plans)
-        matching.prove(run.open_workers("triton-derive"), text, plans, target, deadline_s=_patience(run))
-        began = time.perf_counter()
-        rows = binaries_of(plans, CompilerProcess(target), deadline_s=_patience(run))
-        seconds = time.perf_counter() - began
-    except (CandidateFault, PlanForged, CompileFailed, matching.IrForeign) as fault:
-        raise unusable(side, str(fault)) from fault
-    finally:
-        worker.close()
-    return Kernel({point.label: (plan, row) for point, plan, row in zip(points, plans, rows, strict=True)}, seconds)
-
-
-def _ensure_runnable(side: str, plans: Sequence[LaunchPlan]) -> None:
-    for plan in plans:
-        if plan.refusals:
-            raise unusable(side, plan.refusals[0].text)
-
-
-def unusable(side: str, text: str) -> InfrastructureError:
-    """An opponent that was verified before must run; where it does not, nobody can be compared with it."""
-    return InfrastructureError(
-        f"The {side} kernel, which the candidate is compared with, cannot be timed on this device: {text} "
-        "Nothing was recorded against the candidate; evaluate that kernel afresh."
-    )
 
 
 def _patience(run: Run) -> float:

@@ -16,9 +16,10 @@ from harness.evaluation.ports import CandidateFault
 from harness.evaluation.run import Refused, Run
 from harness.evaluation.timing import figures
 from harness.evaluation.timing.comparison import compare, score
-from harness.evaluation.timing.device.bench import Bench, bench_of, close_bench, unusable
+from harness.evaluation.timing.device.bench import Bench, bench_of, close_bench
 from harness.evaluation.timing.device.evidence import assess
 from harness.evaluation.timing.device.findings import note, refuse_impossible, refuse_limits, with_host
+from harness.evaluation.timing.device.opponents import unusable
 from harness.evaluation.timing.device.session import Kernel, Session
 from harness.evaluation.timing.device.verify import LEAST_VERIFIED
 from harness.evaluation.timing.device.work import work_of
