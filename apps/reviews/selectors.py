@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 
 from apps.bridge import api
 from apps.campaigns.canary.selectors import open_drifts
+from apps.campaigns.choices import CAMPAIGN_ENDED
 from apps.campaigns.jobs.selectors import devices_not_ready
 from apps.core.errors import NotFound
 from apps.kernels.models import Kernel
@@ -65,10 +66,10 @@ def inbox_for(user: Any) -> list[ReviewRequest]:
 
 
 def spot_checks_for(user: Any) -> list[SpotCheck]:
-    """Unanswered spot checks of the teams this person reviews for."""
-    rows = SpotCheck.objects.filter(state=SpotCheckState.ASKED, campaign__team__in=teams_of(user)).select_related(
-        "campaign__team", "round"
-    )
+    """Unanswered spot checks of the teams this person reviews for, while there is a campaign that reads the answer."""
+    rows = SpotCheck.objects.filter(state=SpotCheckState.ASKED, campaign__team__in=teams_of(user)).exclude(
+        campaign__state__in=CAMPAIGN_ENDED
+    ).select_related("campaign__team", "campaign__slot__operator", "campaign__slot__hardware", "round")
     return [check for check in rows if may_review(user, check.campaign.team) is None]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from apps.campaigns.choices import CAMPAIGN_ENDED
 from apps.kernels.choices import ContributionKind
 from apps.kernels.models import Contribution
 from apps.reviews.choices import RequestState, SpotCheckState
@@ -28,6 +29,7 @@ def waiting_count(user: Any) -> int:
         return 0
     grants = RoleGrant.objects.filter(membership__user=user, role=Role.REVIEWER, revoked_at__isnull=True)
     checks = SpotCheck.objects.filter(state=SpotCheckState.ASKED, campaign__team__in=grants.values("membership__team"))
+    checks = checks.exclude(campaign__state__in=CAMPAIGN_ENDED)
     return _requests(user, grants).count() + checks.count()
 
 

@@ -160,6 +160,7 @@ class Sheet:
     evidence: str
     longer: bool
     sides: list[ShapeSides] = field(default_factory=list)
+    opponent: str = ""  # who the other side of the comparison is on this page, where the role says less
 
     @property
     def main(self) -> Versus | None:
@@ -169,7 +170,7 @@ class Sheet:
     @property
     def role_word(self) -> str:
         """The opponent of the main comparison in words."""
-        return ROLE_WORDS.get(self.role, self.role)
+        return self.opponent or ROLE_WORDS.get(self.role, self.role)
 
     @property
     def passed_cases(self) -> int:

@@ -22,6 +22,7 @@ from apps.reviews import gate, policies
 from apps.reviews.choices import REQUEST_OPEN, DecisionKind
 from apps.reviews.diffing import split_diff
 from apps.reviews.models import Decision, ReviewRequest, Thread, ViewedMark
+from apps.reviews.screens import asked
 from apps.reviews.selectors import (
     approvals_of,
     decisions_of,
@@ -85,7 +86,7 @@ def review_context(request: HttpRequest, review: ReviewRequest, attempt: Attempt
     """The whole page."""
     user: Any = request.user
     goal = review.campaign.goal if review.campaign else None
-    sheet = sheet_of(review.verdict, goal=goal, samples=True)
+    sheet = named(sheet_of(review.verdict, goal=goal, samples=True), review)
     counted = approvals_of(review)
     lines = gate_requirements(review)
     applicable = [line for line in lines if line.state != "not_applicable"]
@@ -104,6 +105,7 @@ def review_context(request: HttpRequest, review: ReviewRequest, attempt: Attempt
         "profile": profile_of(sheet, round_row),
         "drifted": in_doubt(drift_windows(review.slot.hardware.name), review.verdict.created_at),
         "findings": findings,
+        "asked": asked.facts(review, sheet),
         "tier": policies.effective_tier(review),
         "needed": policies.required_approvals(review.team, policies.effective_tier(review)),
         "gate": [{"line": line, "title": TITLES.get(line.code, line.code)} for line in lines],
@@ -142,6 +144,13 @@ def review_context(request: HttpRequest, review: ReviewRequest, attempt: Attempt
         "stream": review.state in REQUEST_OPEN or None,
         "stream_head": head(review.team.stream),
     }
+
+
+def named(sheet: Sheet | None, review: ReviewRequest) -> Sheet | None:
+    """The sheet with the other side called what the request calls it: a round's incumbent may be the baseline."""
+    if sheet is not None and review.verdict.against.get(sheet.role) == review.base_id:
+        sheet.opponent = "champion" if review.champion_id else "baseline"
+    return sheet
 
 
 def acts_of(user: Any, review: ReviewRequest) -> list[Act]:
