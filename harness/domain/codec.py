@@ -17,6 +17,7 @@ from harness.domain.words import one_line
 
 if TYPE_CHECKING:  # imported where it is used: a command that reads and writes no document starts sooner
     import cattrs
+    from jsonschema.exceptions import ValidationError
 
 SCHEMA_DIR = Path(__file__).parent / "schema"
 MESSAGE_KEPT = 400
@@ -165,10 +166,22 @@ def check_schema(document: Any, name: str) -> None:
     """
     errors = sorted(_validator(name).iter_errors(document), key=lambda error: list(map(str, error.absolute_path)))
     if errors:
-        first = errors[0]
+        first = _meant(errors[0])
         key = ".".join(map(str, first.absolute_path))
         where = f"'{key}'" if key else "the document"
         raise DocumentError(f"{name}: {where}: {one_line(first.message, MESSAGE_KEPT)}", key=key)
+
+
+def _meant(error: ValidationError) -> ValidationError:
+    """Of a value that fits none of several forms, what is wrong with the one that was meant: the first whose kind of
+    value it is ("-1 is less than the minimum", where nothing or a number of at least 0 may stand)."""
+    forms: dict[Any, list[ValidationError]] = {}
+    for inner in error.context or ():
+        forms.setdefault(inner.schema_path[0], []).append(inner)
+    for told in forms.values():
+        if not any(inner.validator == "type" and not inner.path for inner in told):
+            return _meant(told[0])
+    return error
 
 
 __all__ = ["check_schema", "from_document", "schema", "to_document"]

@@ -90,3 +90,18 @@ def test_a_refused_verdict_cannot_carry_a_time() -> None:
         check_schema(document, "verdict")
     with pytest.raises(DocumentError, match="timing"):
         from_document(document, Verdict)
+
+
+@pytest.mark.parametrize(("value", "key", "said"), [
+    (-1, "limits.cv", "-1 is less than or equal to the minimum of 0"),
+    ("much", "limits.cv", "'much' is not valid under any"),
+    ({"relative": 0.1}, "limits.tolerance", "'reason' is a required property"),
+    ({"relative": -2, "reason": "x"}, "limits.tolerance", "-2 is less than or equal to the minimum of 0"),
+])
+def test_of_several_forms_the_one_that_was_meant_is_told(value: object, key: str, said: str) -> None:
+    document = copy.deepcopy(schema("goal")["examples"][0])
+    document.setdefault("limits", {})[key.rpartition(".")[2]] = value
+    with pytest.raises(DocumentError) as caught:
+        check_schema(document, "goal")
+    assert said in caught.value.text
+    assert caught.value.key == key + (".relative" if said.startswith("-2") else "")
