@@ -70,7 +70,7 @@ def test_a_run_that_is_given_up_leaves_no_worker_behind(tmp_path: Path) -> None:
     results = run_pooled(KERNELS, jobs=2, command=fake(tmp_path, hangs=KERNELS[0].name))
     assert next(results).right
     results.close()
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + 60.0
     while alive(tmp_path) and time.monotonic() < deadline:
         os.sched_yield()
     assert alive(tmp_path) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +23,8 @@ from apps.teams.models import Membership, RoleGrant, Team, User
 from kernelopt_site.asgi import application
 
 ORIGIN = "http://testserver"
+PATIENCE_S = 60.0
+"""Seconds a frame may take: another process may have the cores."""
 
 
 @dataclass
@@ -84,7 +88,7 @@ class Reader:
         self.socket = socket
         self.ephemeral: list[dict[str, Any]] = []
 
-    async def frame(self, timeout: float = 5.0) -> dict[str, Any]:
+    async def frame(self, timeout: float = PATIENCE_S) -> dict[str, Any]:
         """The next frame of any kind."""
         return await self.socket.receive_json_from(timeout)
 
@@ -110,7 +114,7 @@ class Reader:
     async def closed(self) -> int:
         """The close code; frames before it are put aside."""
         while True:
-            message = await self.socket.receive_output(5.0)
+            message = await self.socket.receive_output(PATIENCE_S)
             if message["type"] == "websocket.close":
                 return message["code"]
 
@@ -131,7 +135,7 @@ async def follow(scene: Scene) -> AsyncIterator[Opener]:
             headers.append((b"cookie", (await sync_to_async(cookie_of)(user)).encode()))
         address = path or f"/ws/campaigns/{scene.campaign.pk}/"
         socket = WebsocketCommunicator(application, f"{address}?after={after}", headers)
-        connected, _ = await socket.connect(timeout=5)
+        connected, _ = await socket.connect(timeout=PATIENCE_S)
         reader = Reader(socket)
         if not connected:
             raise ConnectionRefusedError(address)
@@ -140,4 +144,6 @@ async def follow(scene: Scene) -> AsyncIterator[Opener]:
 
     yield open_socket
     for reader in readers:
-        await reader.socket.disconnect()
+        # What ended a late socket is no Exception: let through, it would keep other fixtures from cleaning up.
+        with contextlib.suppress(asyncio.CancelledError):
+            await reader.socket.disconnect(timeout=PATIENCE_S)
