@@ -92,11 +92,12 @@ def _sentences(goal: Any) -> list[str]:
         f"The score weighs {', '.join(shares)}; being right and staying within limits is never traded.",
         GRANTS[str(goal.grant)],
     ]
+    on_gpu = goal.backend == "triton"  # a CPU kernel has no such registers, spills and blocks
     bounds = [text for value, text in (
         (limits.scratch_ratio, f"scratch memory at most {limits.scratch_ratio} times the inputs and outputs"),
-        (limits.registers, f"at most {limits.registers} registers per thread"),
-        (limits.spill_bytes, f"at most {limits.spill_bytes} bytes spilled"),
-        (limits.shared_bytes, f"at most {limits.shared_bytes} bytes of shared memory per block"),
+        (limits.registers if on_gpu else None, f"at most {limits.registers} registers per thread"),
+        (limits.spill_bytes if on_gpu else None, f"at most {limits.spill_bytes} bytes spilled"),
+        (limits.shared_bytes if on_gpu else None, f"at most {limits.shared_bytes} bytes of shared memory per block"),
         (limits.cv, f"times that vary by at most {100 * limits.cv:g} %" if limits.cv is not None else ""),
         (limits.throughput_floor, f"at least {limits.throughput_floor} GB/s"),
     ) if value is not None]

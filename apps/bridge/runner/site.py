@@ -57,8 +57,9 @@ def check_port(host: str, port: int) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError as error:
-            raise CannotServe(f"Port {port} on {host} cannot be used: {error.strerror}. "
+        except (OSError, OverflowError) as error:
+            why = error.strerror if isinstance(error, OSError) else "ports are numbers from 0 to 65535"
+            raise CannotServe(f"Port {port} on {host} cannot be used: {why}. "
                               "Choose another one with --port (make run PORT=8001).") from None
 
 

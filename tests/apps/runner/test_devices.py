@@ -153,3 +153,16 @@ def test_two_lanes_judge_two_jobs_of_one_device(person: User) -> None:
 def test_a_worker_for_a_device_that_is_not_here_says_which_are() -> None:
     with pytest.raises(CommandError, match=r"no nvidia-h900.*cpu-"):
         call_command("evalworker", hardware="nvidia-h900")
+
+
+@pytest.mark.parametrize("port", [70000, -1])
+def test_a_port_that_is_none_is_refused_in_a_sentence(port: int) -> None:
+    with pytest.raises(site.CannotServe, match=f"Port {port} on 127.0.0.1 cannot be used: ports are numbers from 0"):
+        site.check_port("127.0.0.1", port)
+
+
+def test_a_cpu_goal_says_nothing_of_registers() -> None:
+    for backend, hardware in (("numba", CPU), ("triton", GPU)):
+        said = " ".join(api.goal_check(api.goal_default("rms_norm", backend, hardware, "llm")).sentences)
+        assert ("255 registers per thread" in said, "bytes spilled" in said) == (backend == "triton",) * 2
+        assert "Hard limits: scratch memory at most" in said

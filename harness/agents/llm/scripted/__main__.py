@@ -19,7 +19,12 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8765, help="0 takes a free one (default: %(default)s)")
     parser.add_argument("--persona", choices=list(PERSONAS), help="answer as this one whatever model is asked for")
     options = parser.parse_args()
-    with ScriptedServer(options.port, options.persona) as server:
+    try:
+        opened = ScriptedServer(options.port, options.persona)
+    except (OSError, OverflowError) as error:
+        why = error.strerror if isinstance(error, OSError) else "ports are numbers from 0 to 65535"
+        parser.error(f"port {options.port} cannot be used: {why}; name another one, or 0 for a free one")
+    with opened as server:
         sys.stdout.write(f"Listening on {server.url}\n")
         sys.stdout.flush()
         try:

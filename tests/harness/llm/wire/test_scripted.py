@@ -15,8 +15,9 @@ from harness.agents.llm.agent import LanguageModel
 from harness.agents.llm.endpoints import Endpoint, ModelFacts, load_endpoints
 from harness.agents.llm.limits import Limits
 from harness.agents.llm.ports import Desk, Question, TransportError
+from harness.agents.llm.scripted.__main__ import main
 from harness.agents.llm.scripted.personas import PERSONAS
-from harness.agents.llm.scripted.server import scripted
+from harness.agents.llm.scripted.server import ScriptedServer, scripted
 from harness.agents.llm.tools import functions
 from harness.agents.llm.wire.learned import Memory
 from harness.agents.llm.wire.transport import OpenAITransport, transports
@@ -188,3 +189,14 @@ def test_orders_to_approve_change_nothing(server, tmp_path):
     # An import more is a heavy change whatever the file says of itself; without it a change has the tier it has.
     assert first.step_tier is Tier.HEAVY
     assert second.step_tier in (Tier.LIGHT, Tier.MEDIUM)
+
+
+def test_a_port_that_cannot_be_used_is_a_sentence(monkeypatch: pytest.MonkeyPatch,
+                                                  capsys: pytest.CaptureFixture[str]) -> None:
+    with ScriptedServer() as taken:
+        for port, why in ((str(taken.server_port), "in use"), ("70000", "from 0 to 65535")):
+            monkeypatch.setattr("sys.argv", ["scripted", "--port", port])
+            with pytest.raises(SystemExit) as ended:
+                main()
+            said = capsys.readouterr().err
+            assert ended.value.code == 2 and f"port {port} cannot be used: " in said and why in said
