@@ -30,8 +30,8 @@ screenshots: .setup-dev ## pictures of every page, light and dark, wide and narr
 vendor: .setup-dev ## fetch the front-end libraries named in static/vendor/VENDOR.md again
 	@scripts/vendor_frontend
 
-clean:           ## remove the environment and every cache; keeps var/ (database, kernels, measurements)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache out
+clean:           ## remove the environment and every cache; keeps var/ and out/ (database, kernels, reports)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache out/screens
 	find . -name __pycache__ -not -path './node_modules/*' -prune -exec rm -rf {} +
 
 # The scripts decide by themselves whether anything is to be done, in milliseconds when nothing is.
