@@ -6,6 +6,7 @@ from django.core.paginator import Paginator
 from django.http import HttpResponse
 
 from apps.audit.selectors import entries_for
+from apps.audit.subjects import subjects
 from apps.core.current_team import current_team
 from apps.core.paging import SignedIn, page, show
 
@@ -22,9 +23,9 @@ def trail(request: SignedIn) -> HttpResponse:
         entries = entries.filter(verb__startswith=verb)
     if subject:
         entries = entries.filter(object_id=subject)
-    pages = Paginator(entries, PER_PAGE)
+    shown = Paginator(entries, PER_PAGE).get_page(request.GET.get("page"))
     return show(
         request,
         "audit/trail.html",
-        {"entries": pages.get_page(request.GET.get("page")), "verb": verb, "object": subject, "team": team},
+        {"entries": shown, "rows": subjects(shown), "verb": verb, "object": subject, "team": team},
     )

@@ -182,7 +182,7 @@ EVENT_ICONS = {
     "round.proposed": ("agent", ""),
     "agent.turn": ("agent", ""),
     "round.verdict": ("gauge", ""),
-    "round.concluded": ("check", "t-ok"),
+    "round.concluded": ("dot", ""),
     "round.failed": ("server", "t-warn"),
     "round.cancelled": ("stop", ""),
     "spotcheck.asked": ("eye", ""),

@@ -17,9 +17,14 @@ def sentence(kind: str, data: Data) -> str:
     """The feed's sentence for an event of ``kind``. A writer's own ``data["text"]`` wins, unless it is a person's."""
     own = data.get("text")
     if isinstance(own, str) and own and kind not in QUOTING:
-        return shown(own)
+        return plain(own)
     build = SENTENCES.get(kind)
-    return shown(build(data)) if build else kind.replace(".", " ")
+    return plain(build(data)) if build else kind.replace(".", " ")
+
+
+def plain(text: str) -> str:
+    """Text without code marks: a feed has none, live and stored lines read alike."""
+    return shown(text).replace("`", "")
 
 
 def _round(data: Data) -> str:

@@ -179,7 +179,9 @@ def rounds_without_gain(campaign: Campaign, rounds: list[Round]) -> dict[str, An
         count += one.comparison in ("slower", "cannot_tell")
     asks_after = campaign.goal.get("stop", {}).get("plateau_rounds", 3)
     if campaign.state in CAMPAIGN_ENDED:
-        says = f"in a row when the campaign {campaign.state}" if count else "the last measured round was a gain"
+        gained = any(one.comparison == "faster" for one in rounds)
+        nothing = "the last measured round was a gain" if gained else "no round was measured against an incumbent"
+        says = f"in a row when the campaign {campaign.state}" if count else nothing
     elif campaign.state == CampaignState.PLATEAU:
         says = "in a row; it asks you now"
     elif count < asks_after:
