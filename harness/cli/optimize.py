@@ -22,6 +22,8 @@ from harness.campaign.start import start_state
 from harness.cli.campaign_text import CampaignBar, print_log
 from harness.cli.numbers import COUNT, SECONDS
 from harness.domain.codec import to_document
+from harness.domain.errors import HarnessError, UsageError
+from harness.domain.goal import Goal, goal_from_document
 from harness.domain.prediction import calibration
 from harness.domain.request import EvaluationRequest
 from harness.domain.samples import Samples
@@ -64,12 +66,40 @@ def run(arguments: argparse.Namespace) -> int:
     goal, overrides = goal_of(arguments.goal, Options(**{name: getattr(arguments, name) for name in names}))
     state = start_state(goal, attended=False)
     ensure_present(goal.backend)
+    _ensure_kept(arguments.out, goal)
     desk = desk_for(goal.agent, endpoints_path(arguments.endpoints), arguments.out) \
         if goal.agent.kind == "openai" else None
     agent = make_agent(goal.agent, planner_for(goal), desk)
     for sentence in overrides:
         sys.stderr.write(sentence + "\n")
     return optimize(state, agent, real_evaluator, out=arguments.out, as_json=arguments.json, overrides=overrides)
+
+
+def _ensure_kept(out: Path | None, goal: Goal) -> None:
+    """What an earlier campaign left in ``out`` is never written over. A language model's campaign alone goes on there,
+    by the turns that are kept.
+
+    Raises:
+        UsageError: the folder holds another campaign, or is none.
+    """
+    if out is None or not out.exists():
+        return
+    if not out.is_dir():
+        raise UsageError(f"--out {out} is no folder. Nothing was begun; name a new folder.")
+    results, stored = out / "results.jsonl", out / "goal.json"
+    if not results.exists() or not results.stat().st_size:
+        return
+    try:
+        before = goal_from_document(json.loads(stored.read_text("utf-8")))
+    except (OSError, ValueError, HarnessError):
+        before = None
+    if before is None or _slot(before) != _slot(goal) or before.agent.kind != "openai":
+        what = f"a campaign of {before.agent.kind} on {before.operator}" if before is not None else "another campaign"
+        raise UsageError(f"--out {out} holds {what} already. Nothing was changed; name a new folder.")
+
+
+def _slot(goal: Goal) -> tuple[str, ...]:
+    return goal.operator, str(goal.backend), goal.hardware, goal.workload, goal.agent.kind
 
 
 def optimize(state: CampaignState, agent: Agent, evaluator_of: Any, *, out: Path | None, as_json: bool,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from harness.campaign.goal_options import Options, goal_of
 from harness.cli import main
+from harness.domain.codec import to_document
 from harness.domain.errors import GoalError, UsageError
+from harness.domain.goal import AgentChoice, Goal
 from harness.domain.vocabulary import Backend, Tier
 from harness.hardware.detect import hardware_name
 
@@ -67,3 +70,41 @@ def test_bad_goals_are_one_sentence_with_a_key(tmp_path: Path) -> None:
 def test_usage_errors_exit_with_two(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["optimize", *arguments]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def _left(folder: Path, agent: AgentChoice, operator: str = "softmax", results: str = '{"kind": "budget"}\n') -> None:
+    folder.mkdir(exist_ok=True)
+    goal = Goal(operator, Backend.NUMBA, hardware_name(), "llm", agent=agent)
+    (folder / "goal.json").write_text(json.dumps(to_document(goal)), "utf-8")
+    (folder / "results.jsonl").write_text(results, "utf-8")
+
+
+MODEL = AgentChoice("openai", endpoint="house", model="model-a")
+
+
+@pytest.mark.parametrize("left", ["playbook", "openai elsewhere", "no goal", "a file"])
+def test_a_campaign_that_lies_there_is_not_written_over(left: str, tmp_path: Path,
+                                                        capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    if left == "a file":
+        out.write_text("mine", "utf-8")
+    else:
+        _left(out, AgentChoice("playbook") if left == "playbook" else MODEL, "rope" if "else" in left else "softmax")
+    if left == "no goal":
+        (out / "goal.json").unlink()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    asked = [] if left == "playbook" else ["--agent", "openai", "--endpoint", "house", "--model", "model-a"]
+    assert main(["optimize", "--operator", "softmax", "--backend", "numba", "--out", str(out), *asked]) == 2
+    said = capsys.readouterr().err
+    assert f"--out {out}" in said and "name a new folder" in said
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("agent", [AgentChoice("playbook"), MODEL], ids=["nothing was brought", "a model's goes on"])
+def test_a_folder_is_used_again_where_nothing_is_lost(agent: AgentChoice, tmp_path: Path,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    _left(tmp_path, agent, results="" if agent.kind == "playbook" else "{}\n")
+    endpoints = tmp_path / "none.toml"
+    assert main(["optimize", "--operator", "softmax", "--backend", "numba", "--agent", "openai", "--endpoint", "house",
+                 "--model", "model-a", "--endpoints", str(endpoints), "--out", str(tmp_path)]) == 2
+    assert f"The file of endpoints, {endpoints}, is not there" in capsys.readouterr().err
