@@ -115,7 +115,7 @@ def speed_up(
         for label in labels:
             label["y"] = log10(label["y"])
     spread(labels, (ends[1] - ends[0]) * 0.055)
-    ends[1] = headroom(labels, *ends, 0.1 if beyond else 0.02)
+    ends[1] = headroom(labels, ends[0], ends[1], 0.1 if beyond else 0.02)
     labels += [above(line) for line in beyond]
     x = {
         "title": {"text": "round"},

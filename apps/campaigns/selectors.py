@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from apps.bridge import api
-from apps.campaigns.models import Campaign, Hypothesis, Round
+from apps.campaigns.choices import CampaignState, JobState
+from apps.campaigns.models import Campaign, Hypothesis, Job, Round
 from apps.core.errors import NotFound
 from apps.teams.selectors import teams_of
 
@@ -32,6 +33,14 @@ def campaign_for(user: Any, pk: int) -> Campaign:
     if row is None:
         raise NotFound("There is no such campaign in your teams.")
     return row
+
+
+def at_work() -> QuerySet[Campaign]:
+    """Running campaigns of which a job may come any moment: one that waits for an outside agent to call, which may be
+    never, keeps neither the self-test nor another campaign from its turn."""
+    jobs = Job.objects.filter(campaign=OuterRef("pk"), state__in=(JobState.QUEUED, JobState.LEASED))
+    running = Campaign.objects.filter(state=CampaignState.RUNNING)
+    return running.exclude(Q(agent_kind="mcp") & ~Exists(jobs))
 
 
 def rounds_of(campaign: Campaign) -> QuerySet[Round]:

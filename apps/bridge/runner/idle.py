@@ -28,11 +28,11 @@ from django.utils import timezone
 from apps.bridge import api
 from apps.bridge.runner.evaluator import clean_environment
 from apps.bridge.runner.processes import dies_with_parent, end_tree
-from apps.campaigns.choices import CampaignState, JobState
+from apps.campaigns.choices import JobState
 from apps.campaigns.jobs.models import Job, SelfTest
 from apps.campaigns.jobs.selftest_orders import order_waits, orders_answer
 from apps.campaigns.jobs.workers import selftest_record
-from apps.campaigns.models import Campaign
+from apps.campaigns.selectors import at_work
 from apps.kernels.models import Verdict
 from apps.reviews.models import ReviewRequest
 
@@ -210,7 +210,7 @@ def job_waits(hardware: str) -> bool:
 
 def campaign_runs() -> bool:
     """Whether a campaign is running, so that a job may come any moment."""
-    return Campaign.objects.filter(state=CampaignState.RUNNING).exists()
+    return at_work().exists()
 
 
 def approved_waits() -> bool:

@@ -15,6 +15,7 @@ from django.utils import timezone
 from apps.audit.models import AuditEntry
 from apps.bridge import api
 from apps.bridge.runner.campaign_loop import CampaignRunner
+from apps.bridge.runner.demo.names import people_at_work
 from apps.bridge.runner.idle import IdleWork
 from apps.campaigns.jobs.selftest_orders import order_waits, selftest_order
 from apps.campaigns.jobs.services import job_cancel
@@ -98,6 +99,20 @@ def test_nothing_is_begun_while_a_campaign_runs(tmp_path: Path, person: User) ->
     begin_campaign(person)
     _look(_idle(tmp_path, PRINTS.format(document=_report())))
     assert not SelfTest.objects.exists()
+
+
+def test_a_campaign_that_waits_for_an_outside_agent_keeps_nothing_from_its_turn(
+    tmp_path: Path, person: User
+) -> None:
+    from apps.campaigns import services
+
+    campaign = begin_campaign(person, agent="mcp")
+    assert not people_at_work()
+    _look(_idle(tmp_path, PRINTS.format(document=_report())))
+    assert SelfTest.objects.get().state == "passed"
+    fence = services.engine_lease(campaign=campaign)
+    CampaignRunner(pk=campaign.pk, fence=fence, stopping=lambda: False, wait=lambda s: None).step()
+    assert Job.objects.exists() and people_at_work()
 
 
 def test_the_doctors_report_is_asked_for_once(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from apps.campaigns.choices import CampaignState
 from apps.campaigns.models import Campaign
+from apps.campaigns.selectors import at_work
 
 TEAM = "inference-core"
 CAMPAIGN_PREFIX = "Demo: "
@@ -18,5 +18,4 @@ def is_background(campaign: Campaign) -> bool:
 
 def people_at_work() -> bool:
     """Whether a campaign that a person started is running now."""
-    running = Campaign.objects.filter(state=CampaignState.RUNNING)
-    return running.exclude(name__startswith=CAMPAIGN_PREFIX).exists()
+    return at_work().exclude(name__startswith=CAMPAIGN_PREFIX).exists()
