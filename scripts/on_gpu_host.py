@@ -4,7 +4,8 @@ Run from the repository root: ``python scripts/on_gpu_host.py`` on a GPU host, `
 serves an installation of its own in a folder of its own (SQLite, no demo), starts a campaign through the web API with
 a token, lets the engine run it, and approves what it found as reviewers do: over HTTP, with a session, CSRF tokens
 and fresh re-authentication. Then it checks the promotion, the champion that the API serves, the git tag and the
-leaderboard. It prints each step with its time and exits 0, or 1 with the reason.
+leaderboard. It prints each step with its time and exits 0, or 1 with the reason. With ``--agent scripted`` a language
+model of the project's own, which answers from a script and needs no network, is the agent.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from harness.domain.codec import to_document
-from harness.domain.goal import Budget, Goal, Stop
+from harness.domain.goal import AgentChoice, Budget, Goal, Stop
 from harness.domain.vocabulary import Backend, Tier
 from harness.hardware.detect import hardware_name
 from harness.hardware.gpu import gpu_name
@@ -34,6 +35,9 @@ from scripts.gpu_host.visitor import Failed
 
 DEFAULTS = {"triton": ("rms_norm", 2), "numba": ("rms_norm", 2)}
 """Operator and rounds by backend."""
+AGENTS = {"playbook": AgentChoice(), "scripted": AgentChoice("openai", "scripted", "good")}
+ENDPOINTS = '[endpoint.scripted]\nurl = "script:"\nmodels = ["good"]\n'
+"""What the installation's settings say of language models."""
 PACKAGES = ("django", "channels", "daphne", "torch", "triton", "numba")
 
 
@@ -48,7 +52,9 @@ def main() -> int:
     except Failed as problem:
         say(f"FAILED: {problem}")
         return 1
-    goal = goal_of(given.operator or operator, given.backend, hardware, given.grant, given.rounds or rounds)
+    goal = goal_of(given.operator or operator, given.backend, hardware, given.grant, given.rounds or rounds,
+                   AGENTS[given.agent])
+    (folder / "endpoints.toml").write_text(ENDPOINTS, "utf-8")
     say(f"{goal['operator']} on {given.backend}, {hardware}; {versions()}; folder {folder}")
     gpu = gpu_name()
     journey = Journey(Site(folder), record, goal, [hardware_name(), *([gpu] if gpu else [])])
@@ -79,9 +85,11 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--backend", choices=sorted(DEFAULTS), default="triton")
     parser.add_argument("--operator", help="rms_norm by default")
     parser.add_argument("--grant", choices=["light", "medium", "heavy"], default="medium")
+    parser.add_argument("--agent", choices=sorted(AGENTS), default="playbook")
     parser.add_argument("--rounds", type=int, help="rounds of the campaign")
     parser.add_argument("--limit", type=float, default=540.0, metavar="S", help="seconds for everything")
-    parser.add_argument("--out", type=Path, help="folder for the steps, the log of serve, the champion and the board")
+    parser.add_argument("--out", type=Path,
+                        help="folder for the steps, the log of serve, champion, board and a model's conversation")
     parser.add_argument("--keep", action="store_true", help="keep the installation's folder")
     return parser
 
@@ -100,10 +108,11 @@ def device(backend: str) -> str:
     return found
 
 
-def goal_of(operator: str, backend: str, hardware: str, grant: str, rounds: int) -> dict[str, Any]:
+def goal_of(operator: str, backend: str, hardware: str, grant: str, rounds: int,
+            agent: AgentChoice = AGENTS["playbook"]) -> dict[str, Any]:
     """The goal that is posted: the defaults with a small budget."""
     goal = Goal(operator=operator, backend=Backend(backend), hardware=hardware, workload=WORKLOAD, grant=Tier(grant),
-                budget=Budget(rounds=rounds), stop=Stop(spot_check_every=3 if grant == "heavy" else 5))
+                agent=agent, budget=Budget(rounds=rounds), stop=Stop(spot_check_every=3 if grant == "heavy" else 5))
     document: dict[str, Any] = to_document(goal)
     return document
 
@@ -133,6 +142,8 @@ def keep(out: Path | None, journey: Journey, hardware: str, reason: str) -> None
     (out / "product.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
     (out / "product.txt").write_text(journey.record.table() + "\n", "utf-8")
     (out / "board.html").write_text(journey.board, "utf-8")
+    if journey.conversation:
+        (out / "conversation.zip").write_bytes(journey.conversation)
     log = journey.site.folder / "serve.log"
     if log.exists():
         shutil.copyfile(log, out / "serve.log")

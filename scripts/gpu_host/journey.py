@@ -39,6 +39,7 @@ class Journey:
     request: int = 0
     champion: dict[str, Any] = field(default_factory=dict)
     board: str = ""
+    conversation: bytes = b""
 
     def run(self) -> None:
         """All steps in order.
@@ -49,6 +50,8 @@ class Journey:
         self._people_and_site()
         api = self._roles_and_token()
         self._campaign(api)
+        if self.goal["agent"]["kind"] == "openai":
+            self._conversation()
         self._review(api)
         self._refusals()
         self._approvals()
@@ -122,6 +125,12 @@ class Journey:
             step.text = f"{len(told)} in the log; {last['state']}: {last['cause']}"
             if last["state"] not in ("plateau", "finished"):
                 raise Failed(f"the campaign is {last['state']}: {last['cause']}")
+
+    def _conversation(self) -> None:
+        with self.record.step("the model's answers, played again") as step:
+            self.conversation = self.people["emma"].fetch(f"/campaigns/{self.campaign}/replay.zip")
+            rounds = self.site.replay(self.conversation).splitlines()
+            step.text = f"{len(rounds)} askings come out as they did: " + "; ".join(rounds)
 
     def _review(self, api: Api) -> None:
         with self.record.step("measured afresh, review requested") as step:

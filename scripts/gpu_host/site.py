@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import socket
 import subprocess
 import sys
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,7 +48,8 @@ class Site:
         return os.environ | {
             "DJANGO_SETTINGS_MODULE": "kernelopt_site.settings.base", "KERNELOPT_VAR": str(self.folder),
             "KERNELOPT_SQLITE": str(self.folder / "kernelopt.sqlite3"), "KERNELOPT_DATABASE_URL": "",
-            "KERNELOPT_DEMO": "0", "KERNELOPT_SELF_REVIEW": "0", "PYTHONUNBUFFERED": "1",
+            "KERNELOPT_ENDPOINTS": str(self.folder / "endpoints.toml"), "KERNELOPT_DEMO": "0",
+            "KERNELOPT_SELF_REVIEW": "0", "PYTHONUNBUFFERED": "1",
         }
 
     def manage(self, *words: str, given: str = "") -> None:
@@ -59,6 +62,23 @@ class Site:
                               input=given.encode(), capture_output=True, check=False)
         if done.returncode:
             raise Failed(f"manage.py {words[0]} ended with {done.returncode}: {done.stderr.decode()[-LOG_TAIL:]}")
+
+    def replay(self, archive: bytes) -> str:
+        """Unpack a campaign's conversation and play it again by command, without the site; its lines, one a round.
+
+        Raises:
+            Failed: it does not come out as it did.
+        """
+        folder = self.folder / "replay"
+        with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+            packed.extractall(folder)
+        stored = next(folder.rglob("model.json"), folder / "model.json").parent
+        done = subprocess.run([sys.executable, "-m", "harness", "replay", str(stored)], cwd=ROOT, env=self.environment,
+                              capture_output=True, check=False)
+        said = done.stdout.decode("utf-8", "replace").strip()
+        if done.returncode:
+            raise Failed(f"replay ended with {done.returncode}: {said[-LOG_TAIL:]}{done.stderr.decode()[-LOG_TAIL:]}")
+        return said
 
     def start(self) -> None:
         """Start ``serve``; it migrates, seeds and supervises by itself."""

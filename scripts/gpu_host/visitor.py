@@ -68,6 +68,19 @@ class Visitor:
         """Open a page."""
         return self._ask(urllib.request.Request(self.site + path))
 
+    def fetch(self, path: str) -> bytes:
+        """The bytes of a file that the site offers.
+
+        Raises:
+            Failed: it does not.
+        """
+        try:
+            with self._opener.open(self.site + path, timeout=TIMEOUT_S) as response:
+                found: bytes = response.read()
+                return found
+        except OSError as error:  # a status beyond 400 is one
+            raise Failed(f"{self.site}{path} does not answer with a file: {error}") from error
+
     def post(self, path: str, fields: Fields) -> Answer:
         """Send a form as a browser does."""
         request = urllib.request.Request(self.site + path, data=urllib.parse.urlencode(fields).encode())

@@ -14,7 +14,7 @@ from scripts.gpu_host.journey import PEOPLE, Journey
 from scripts.gpu_host.record import Record
 from scripts.gpu_host.site import ROOT, Site
 from scripts.gpu_host.visitor import Failed
-from scripts.on_gpu_host import goal_of
+from scripts.on_gpu_host import AGENTS, ENDPOINTS, goal_of
 
 FAKE = f"{sys.executable} {ROOT / 'tests' / 'crash' / 'fake_evaluator.py'}"
 SELF_TEST = """
@@ -40,7 +40,8 @@ class StandIn(Site):
 
 
 def test_the_script_goes_all_the_way(tmp_path: Path) -> None:
-    goal = goal_of("rms_norm", "numba", hardware_name(), "medium", 2)
+    (tmp_path / "endpoints.toml").write_text(ENDPOINTS, "utf-8")
+    goal = goal_of("rms_norm", "numba", hardware_name(), "medium", 2, AGENTS["scripted"])
     journey = Journey(StandIn(tmp_path), Record(limit_s=240.0), goal, [hardware_name()])
     try:
         journey.run()
@@ -52,6 +53,8 @@ def test_the_script_goes_all_the_way(tmp_path: Path) -> None:
     assert all(step.ok for step in journey.record.steps)
     assert journey.champion["approvals"][0]["by"] in {name.capitalize() for name in PEOPLE}
     names = [step.name for step in journey.record.steps]
+    played = next(step for step in journey.record.steps if step.name == "the model's answers, played again")
+    assert played.text.startswith("2 askings") and "round 2 candidate" in played.text, played.text
     assert names[-2:] == ["the promotion's git tag", "the leaderboard shows it"]
 
 
