@@ -41,6 +41,8 @@ class BoardRow:
     drifted: bool = False  # measured while the device drifted: the figure is in doubt
     reverifying: bool = False  # a champion that a new evaluator or environment class verifies again
     library: bool = False  # a reference row, not a team's
+    roof: float | None = None  # weighted share of the measured roof
+    medians_us: tuple[tuple[str, float], ...] = ()  # by shape, in a session of its own
 
 
 def ranked(rows: Iterable[BoardRow]) -> list[BoardRow]:

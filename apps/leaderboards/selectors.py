@@ -12,7 +12,9 @@ from django.db.models import F, Q
 from apps.bridge import api
 from apps.campaigns.canary.selectors import drift_windows, in_doubt
 from apps.campaigns.models import Campaign, Round
+from apps.campaigns.screens.listing import roof_of
 from apps.core.errors import NotFound, Refused
+from apps.kernels.choices import SlotState
 from apps.kernels.models import Champion, Operator, Promotion, Quarantine, Slot, Verdict
 from apps.kernels.selectors import in_order
 from apps.leaderboards.ranking import BoardRow, ranked, with_libraries
@@ -39,13 +41,14 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class BoardKey:
-    """A board that exists, with how many teams work on it."""
+    """A board that exists, with how many teams work on it and how many of them have a champion there."""
 
     operator: str
     backend: str
     hardware: str
     workload: str
     teams: int
+    champions: int = 0
 
 
 def _visible_teams(user: Any) -> list[Team]:
@@ -65,10 +68,10 @@ def boards(user: Any) -> list[BoardKey]:
     slots = Slot.objects.filter(team__in=_visible_teams(user)).filter(
         Q(campaigns__isnull=False) | Q(promotions__isnull=False)
     ).distinct()
-    keys = Counter(
-        slots.values_list("operator__name", "backend", "hardware__name", "workload").order_by("operator__name")
-    )
-    return in_order([BoardKey(*key, teams=count) for key, count in keys.items()], lambda key: key.operator)
+    named = slots.values_list("operator__name", "backend", "hardware__name", "workload").order_by("operator__name")
+    keys, led = Counter(named), Counter(named.filter(state=SlotState.CHAMPION))
+    found = [BoardKey(*key, teams=count, champions=led[key]) for key, count in keys.items()]
+    return in_order(found, lambda key: key.operator)
 
 
 def board(
@@ -117,7 +120,7 @@ def _libraries(environment_class: str, operator: str, workload: str) -> list[Boa
     return [
         BoardRow(team=one.name, own=False, label=f"library {one.version}".strip(), approval="", tier="", score=None,
                  ratio=one.over_baseline, low=None, high=None, noise=None, evaluator_version="", measured_at=None,
-                 library=True, why_unranked=why(one))
+                 library=True, why_unranked=why(one), medians_us=one.medians_us)
         for one in api.libraries(environment_class, operator, workload)
     ]
 
@@ -145,9 +148,10 @@ def _newest(
 
 
 def _verdicts(keys: Iterable[int]) -> list[Verdict]:
-    """Verdicts with the two facts of their documents that a board shows; the documents themselves stay unread."""
+    """Verdicts with the facts of their documents that a board shows; the documents themselves stay unread."""
     return list(Verdict.objects.filter(pk__in=list(keys)).defer("document").annotate(
-        overall=F("document__timing__overall"), noise=F("document__timing__noise")).order_by("id"))
+        overall=F("document__timing__overall"), noise=F("document__timing__noise"),
+        shapes=F("document__timing__shapes")).order_by("id"))
 
 
 def _classes(verdicts: dict[tuple[int, str, str], int]) -> tuple[tuple[str, int], ...]:
@@ -211,7 +215,8 @@ def _row(slot: Slot, verdict: Any, facts: _Facts, baseline: str, *, own: bool, d
         verdict=verdict.pk if own else None,
         campaign=made["campaign_id"] if own and made else None,
         why_unranked="the baseline, for reference" if kernel == baseline else "", drifted=drifted,
-        reverifying=(slot.pk, kernel) in facts.champions and slot.pk in facts.outdated,
+        reverifying=(slot.pk, kernel) in facts.champions and slot.pk in facts.outdated, roof=roof_of(verdict.shapes),
+        medians_us=tuple((shape["shape"], shape["median_us"]) for shape in verdict.shapes or ()),
     )
 
 

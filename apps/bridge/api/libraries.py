@@ -26,6 +26,7 @@ class LibraryFacts:
     shapes: int
     of: int
     absent: str
+    medians_us: tuple[tuple[str, float], ...] = ()  # of the shapes that it computed right
 
 
 def libraries(environment_class: str, operator: str, workload: str) -> tuple[LibraryFacts, ...]:
@@ -73,5 +74,5 @@ def _facts(rows: list[dict[str, Any]], weights: dict[str, float]) -> tuple[Libra
                    / sum(weights.values())) if whole else None
         found.append(LibraryFacts(
             name, next((row["version"] for row in mine if row["version"]), ""), gain, len(timed), len(weights),
-            next((row["absent"] for row in mine if row["absent"]), "")))
+            next((row["absent"] for row in mine if row["absent"]), ""), tuple(timed.items())))
     return tuple(sorted(found, key=lambda one: (one.over_baseline is None, -(one.over_baseline or 0.0))))

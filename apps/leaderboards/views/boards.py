@@ -6,12 +6,14 @@ from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 
+from apps.bridge import api
 from apps.core.errors import NotFound
 from apps.core.paging import refusals, show
 from apps.core.plotting import to_json
 from apps.imports.selectors import imported_keys
 from apps.leaderboards import plots, selectors
 from apps.leaderboards.ranking import BoardRow
+from apps.leaderboards.shapes import shape_table
 
 
 def closed(request: HttpRequest) -> bool:
@@ -63,11 +65,19 @@ def board_page(request: HttpRequest, operator: str) -> HttpResponse:
             "unranked": unranked,
             "any_drifted": any(row.drifted for row in rows),
             "ranked_count": sum(row.rank is not None for row in board.rows),
+            "by_shape": shape_table(rows, weights_of(board)),
             "figure": to_json(
                 plots.dots([dot_of(row) for row in rows if row.ratio is not None], "over the baseline")
             ),
         },
     )
+
+
+def weights_of(board: selectors.Board) -> dict[str, float]:
+    """The board's shapes with their weights, heaviest first."""
+    workload = next((one for one in api.operator(board.operator.name).workloads if one.name == board.workload), None)
+    points = sorted(workload.shapes.get(board.backend, ()) if workload else (), key=lambda point: -point["weight"])
+    return {point["label"]: point["weight"] for point in points}
 
 
 def choose(request: HttpRequest, keys: list[selectors.BoardKey]) -> selectors.BoardKey | None:
