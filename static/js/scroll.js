@@ -1,5 +1,6 @@
 /* Regions that are wider than their place: data-more says which way there is more ("start", "end", both), so that the
-   stylesheet can show it. Without it they scroll all the same. */
+   stylesheet can show it. Without it they scroll all the same. A stepper that is wider than its place follows the stage
+   that runs or failed, once a stage, so that whoever scrolled away stays there. */
 (() => {
   "use strict";
   const REGIONS = ".scroll, .nav, .tabs, .stepper, .boards";
@@ -16,8 +17,17 @@
     for (const region of document.querySelectorAll(REGIONS)) {
       sizes.observe(region);
       if (region.firstElementChild) sizes.observe(region.firstElementChild);
+      if (region.matches(".stepper")) step(region);
       mark(region);
     }
+  };
+  const followed = new WeakMap();
+  const step = (stepper) => {
+    const at = stepper.querySelector("[aria-current=step]") ?? stepper.querySelector(".fail");
+    if (!at || followed.get(stepper) === at.dataset.stage) return;
+    followed.set(stepper, at.dataset.stage);
+    const room = stepper.clientWidth - at.offsetWidth;
+    stepper.scrollLeft += at.getBoundingClientRect().left - stepper.getBoundingClientRect().left - room / 2;
   };
   let due = 0;
   const later = () => { due ||= requestAnimationFrame(() => { due = 0; follow(); }); };
@@ -25,6 +35,6 @@
   document.addEventListener("DOMContentLoaded", () => {
     follow();
     document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-    new MutationObserver(later).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-more"] });
+    new MutationObserver(later).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-more", "aria-current"] });
   });
 })();
