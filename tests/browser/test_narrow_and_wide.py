@@ -100,7 +100,8 @@ def test_cards_of_a_phone_name_their_first_cell_and_explain_themselves_at_the_en
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_figures_at_the_decision_fit_a_phone(at: Callable[..., Page], theme: str) -> None:
     bar = ('<div class="decision"><form><p class="at-stake"><span><b>3.303×</b> '
-           '<span class="rest">[3.160, 3.595]</span> over the baseline</span><span class="tier">medium</span><span class="rest">37 of 37 cases</span>'
+           '<span class="rest">[3.160, 3.595]</span> over the baseline</span><span class="tier">medium</span>'
+           '<span class="rest">37 of 37 cases</span>'
            '<span>0 of 5 tabs seen</span></p></form></div>')
     phone = at(PHONE, bar)
     phone.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
