@@ -97,6 +97,37 @@ def test_cards_of_a_phone_name_their_first_cell_and_explain_themselves_at_the_en
     assert word == '"Round"'
 
 
+HEAD = """<div class="page-head"><div><h1>A campaign</h1></div><div class="row"><button class="btn">Pause</button>
+<details class="menu right"><summary class="btn bad">Stop…</summary><ul><li><form class="pad col"><label for="why">Why?
+Kept in the audit trail.</label><textarea id="why"></textarea><button class="btn bad">Stop it</button></form></li></ul>
+</details><a class="btn quiet" href="#">Fork…</a></div></div>"""
+INSIDE = """node => {
+  const box = node.getBoundingClientRect();
+  return box.left >= 0 && box.right <= innerWidth && document.documentElement.scrollWidth <= innerWidth;
+}"""
+
+
+@pytest.mark.parametrize("width", [320, PHONE, 700, DESK])
+def test_what_a_menu_of_the_page_opens_stays_in_the_window(at: Callable[..., Page], width: int) -> None:
+    page = at(width, HEAD)
+    page.click("summary")
+    assert page.locator(".menu > ul").evaluate(INSIDE)
+    page.click("text=Stop it", trial=True)
+
+
+THREAD = """<section class="thread"><footer><details class="more"><summary>Reply</summary><form class="col">
+<textarea rows="2"></textarea></form></details><span class="push small muted">Only she resolves it.</span></footer>
+</section>"""
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_a_reply_has_the_width_of_its_thread(at: Callable[..., Page], width: int) -> None:
+    page = at(width, THREAD)
+    page.click("summary")
+    assert page.evaluate("document.querySelector('textarea').offsetWidth > 0.9 * "
+                         "(document.querySelector('.thread').clientWidth - 24)")
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_figures_at_the_decision_fit_a_phone(at: Callable[..., Page], theme: str) -> None:
     bar = ('<div class="decision"><form><p class="at-stake"><span><b>3.303×</b> '

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from apps.kernels.screens.verdicts import sheet_of
 from apps.reviews import gate, policies
 from apps.reviews.choices import REQUEST_OPEN, DecisionKind
 from apps.reviews.diffing import split_diff
+from apps.reviews.gate import Requirement
 from apps.reviews.models import Decision, ReviewRequest, Thread, ViewedMark
 from apps.reviews.screens import asked
 from apps.reviews.selectors import (
@@ -114,7 +116,7 @@ def review_context(request: HttpRequest, review: ReviewRequest, attempt: Attempt
         "counted": counted,
         "decisions": decision_rows(review, counted),
         "round": round_row,
-        "turn": whose_turn(user, review, counted),
+        "turn": whose_turn(user, review, counted, lines),
         "acts": acts,
         "why_off": next((one.why for one in acts if one.why), None),
         "why_not_comment": team_policies.may_comment(user, review.team),
@@ -125,6 +127,7 @@ def review_context(request: HttpRequest, review: ReviewRequest, attempt: Attempt
         "shown_base": shown_base,
         "threads": [thread for thread in thread_rows(threads, user, review) if thread["thread"].line is None],
         "open_threads": sum(one.resolved_at is None for one in threads),
+        "blocking": sum(one.blocking and one.resolved_at is None for one in threads),
         "thread_count": len(threads),
         "raise_to": [tier for tier in ("medium", "heavy") if policies.may_raise_tier(user, review, tier) is None],
         "why_not_raise": policies.may_raise_tier(user, review, "heavy"),
@@ -181,7 +184,9 @@ def decision_rows(review: ReviewRequest, counted: list[Decision]) -> list[dict[s
     ]
 
 
-def whose_turn(user: Any, review: ReviewRequest, counted: list[Decision]) -> dict[str, Any]:
+def whose_turn(
+    user: Any, review: ReviewRequest, counted: list[Decision], lines: Sequence[Requirement] = ()
+) -> dict[str, Any]:
     """The banner: whose turn it is, in one sentence."""
     if review.state not in REQUEST_OPEN:
         return {"mine": False, "text": ""}
@@ -191,7 +196,11 @@ def whose_turn(user: Any, review: ReviewRequest, counted: list[Decision]) -> dic
             "text": "Approved: it is measured once more with fresh seeds against the present champion.",
         }
     if review.state == "approved":
-        return {"mine": False, "text": "Approved: the verification is ordered as soon as the evaluator is free."}
+        unmet = [TITLES.get(line.code, line.code) for line in lines
+                 if line.state in ("not_met", "error") and line.code != "verification"]
+        text = (f"Approved. The verification is ordered once this is met: {', '.join(unmet)}." if unmet else
+                "Approved: the verification is ordered as soon as the evaluator is free.")
+        return {"mine": False, "text": text}
     missing = policies.required_approvals(review.team, policies.effective_tier(review)) - len(counted)
     able = [person for person in policies.eligible(review) if person.pk not in {row.user_id for row in counted}]
     if any(person.pk == user.pk for person in able) and missing > 0:
