@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import secrets
+from importlib.util import find_spec
 from pathlib import Path
 
-from environs import Env
+from environs import Env, EnvError
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -100,3 +101,22 @@ def secret_key() -> str:
         finally:
             draft.unlink()
     return path.read_text("utf-8").strip()
+
+
+def wrong_setting() -> str | None:
+    """What keeps the settings from being read, as a sentence without values that may be secret; ``None`` where nothing
+    does. Asked before Django reads them, so that whoever mistyped one is told which."""
+    for read in (demo, debug, self_review, public_boards, canary_every, allowed_hosts, trusted_origins):
+        try:
+            read()
+        except EnvError as error:
+            return f"{str(error).rstrip('.')}."
+    if database_url() and not database_url().startswith(("postgres://", "postgresql://")):
+        return "KERNELOPT_DATABASE_URL does not start with postgres://, the only kind that is supported."
+    if database_url() and not any(find_spec(package) for package in ("psycopg", "psycopg2")):
+        return "KERNELOPT_DATABASE_URL names PostgreSQL, which needs a package: pip install 'psycopg[binary]'."
+    try:
+        secret_key()
+    except OSError as error:
+        return f"KERNELOPT_VAR ({var_dir()}) cannot be used: {error.strerror}."
+    return None

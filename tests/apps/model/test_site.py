@@ -123,3 +123,28 @@ def test_debug_and_demo_stay_on_loopback(setting: str, check: str) -> None:
         assert check not in [message.id for message in run_checks()]
     with override_settings(**{setting: True, "ALLOWED_HOSTS": ["localhost", "kernels.example.org"]}):
         assert check in [message.id for message in run_checks()]
+
+
+@pytest.mark.parametrize(("name", "value", "said"), [
+    ("KERNELOPT_DEMO", "perhaps", '"KERNELOPT_DEMO" invalid: Not a valid boolean.'),
+    ("KERNELOPT_CANARY_EVERY", "x", '"KERNELOPT_CANARY_EVERY" invalid: Not a valid integer.'),
+    ("KERNELOPT_DATABASE_URL", "mysql://u:secret@h/n", "does not start with postgres://"),
+    ("KERNELOPT_DATABASE_URL", "secret", "does not start with postgres://"),
+    ("KERNELOPT_VAR", "/proc/nowhere", "KERNELOPT_VAR (/proc/nowhere) cannot be used: No such file"),
+])
+def test_a_setting_that_cannot_be_used_is_said_in_a_sentence(
+    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KERNELOPT_SECRET_KEY", raising=False)
+    monkeypatch.setenv(name, value)
+    why = env.wrong_setting()
+    assert why is not None and said in why and why.endswith(".") and "secret" not in why
+
+
+def test_the_command_line_says_it_without_a_traceback_and_usual_settings_pass(tmp_path: Path) -> None:
+    good = {**os.environ, "KERNELOPT_VAR": str(tmp_path)}
+    for more, code in (({"KERNELOPT_DEMO": "perhaps"}, 1), ({}, 0)):
+        done = subprocess.run([sys.executable, "manage.py", "version"], cwd=ROOT, env=good | more, text=True,
+                              capture_output=True, timeout=60, check=False)
+        assert done.returncode == code and "Traceback" not in done.stderr
+        assert ("KERNELOPT_DEMO" in done.stderr) == bool(code)
