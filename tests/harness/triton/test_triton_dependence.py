@@ -28,6 +28,9 @@ KERNELS = """
     """
 TRIGGER, WAIT = "tl.extra.cuda.gdc_launch_dependents()", "tl.extra.cuda.gdc_wait()"
 EARLY = "if tl.program_id(0) > 2:\n            return"
+NONE = "programs = tl.num_programs(0)\n        none = programs // (programs ^ programs)"
+TAKEN_OUT = f"{NONE}\n        if none == 3:\n            tl.store(out, 0.0)\n        {WAIT}"
+"""The compiler takes out what follows a branch by a quotient that is none: the wait, too."""
 HOST = "_first[(4,)](x, out, BLOCK=16)\n_second[(4,)](x, out, BLOCK=16, launch_pdl={dependent})"
 
 
@@ -68,6 +71,7 @@ def test_a_plan_that_is_over_with_its_last_launch(record, compiler, parts):
         {"first": TRIGGER, "second": f"if tl.program_id(0) == 0:\n            {WAIT}"},
         {"first": TRIGGER, "second": EARLY, "last": WAIT},
         {"first": TRIGGER, "second": f"for _ in range(tl.program_id(0)):\n            {WAIT}"},
+        {"first": TRIGGER, "second": TAKEN_OUT},
         {"second": TRIGGER},  # its own: what follows it in the plan is not known to it
     ],
 )
@@ -87,9 +91,9 @@ def facts_of(operation: str, compiler: CompilerProcess):
     return compiler.compile([KernelSource(text, "ttir", {"num_warps": 4})])[0]
 
 
-def assembly(text: str) -> str:
-    facts = '{constraints = "=r", packed_element = 1 : i32, pure = false}'
-    return f'%1 = tt.elementwise_inline_asm "{text}" {facts} -> i32'
+def assembly(text: str, constraints: str = "=r", pure: str = "false", operands: str = "", types: str = "") -> str:
+    facts = f'{{constraints = "{constraints}", packed_element = 1 : i32, pure = {pure}}}'
+    return f'%1 = tt.elementwise_inline_asm "{text}" {facts} {operands} {types} -> i32'
 
 
 def test_the_two_instructions_are_known_word_for_word(compiler):
@@ -99,6 +103,21 @@ def test_the_two_instructions_are_known_word_for_word(compiler):
     assert (trigger.problem, trigger.waits, trigger.triggers) == ("", False, True)
     for other in ("griddepcontrol.wait; exit; // dummy $0", "griddepcontrol.wait;", "mov.u32 $0, %clock;"):
         assert facts_of(assembly(other), compiler).problem == "refused", other
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"pure": "true"},  # nobody reads its result: the compiler may take it out
+        {"constraints": "=r,~{memory}"},
+        {"constraints": "=f"},
+        {"constraints": "=r,l", "operands": "%arg0", "types": ": !tt.ptr<i32>"},
+    ],
+)
+def test_their_operands_constraints_and_effects_are_known_too(compiler, changed):
+    facts = facts_of(assembly("griddepcontrol.wait; // dummy $0", **changed), compiler)
+    assert facts.problem == "refused"
+    assert "of its own" in facts.text
 
 
 def test_what_they_are_said_to_return_cannot_be_read(compiler):

@@ -43,7 +43,7 @@ def main() -> None:
     from triton.backends.nvidia.compiler import get_ptxas
     from triton.runtime import cache
 
-    from harness.backends.triton.compiler import lint, walls
+    from harness.backends.triton.compiler import flow, lint, walls
 
     tempfile.tempdir = str(folder)
     knobs.cache.dir = str(folder / "cache")
@@ -56,7 +56,7 @@ def main() -> None:
     for number, kernel in enumerate(request["kernels"]):
         path = folder / f"kernel{number}.{kernel['kind']}"
         path.write_text(kernel["ir"], "utf-8")
-        answers.append(_kernel(path, kernel, GPUTarget("cuda", request["capability"], 32), lint.look))
+        answers.append(_kernel(path, kernel, GPUTarget("cuda", request["capability"], 32), lint.look, flow))
     json.dump({"compiler": f"triton {triton.__version__}", "walls": standing, "seconds": time.monotonic() - began,
                "kernels": answers}, answer)
     answer.flush()
@@ -69,8 +69,9 @@ def _bare(name: str, folder: Path) -> None:
     sys.modules[name] = module
 
 
-def _kernel(path: Path, kernel: dict[str, Any], target: Any, look: Callable[..., Any]) -> dict[str, Any]:
-    """One kernel's figures, or ``refused``, ``infeasible`` or ``error`` with the reason."""
+def _kernel(path: Path, kernel: dict[str, Any], target: Any, look: Callable[..., Any], flow: Any) -> dict[str, Any]:
+    """One kernel's figures, or ``refused``, ``infeasible`` or ``error`` with the reason. ``look`` and ``flow`` were
+    loaded before the walls stood."""
     from triton.compiler.compiler import compile as triton_compile
 
     printed = io.StringIO()
@@ -83,11 +84,13 @@ def _kernel(path: Path, kernel: dict[str, Any], target: Any, look: Callable[...,
             compiled = triton_compile(str(path), target=target, options=options)
     except Exception as error:  # noqa: BLE001 - compilers raise anything; the text is the result
         return _failure(error)
-    foreign = _EXTERN.findall(compiled.asm["ptx"])
+    ptx = compiled.asm["ptx"]
+    foreign = _EXTERN.findall(ptx)
     if foreign:
         return {"refused": f"it calls {', '.join(sorted(set(foreign)))}, which is not part of the kernel"}
     meta, log = compiled.metadata, printed.getvalue()
     stack = [tuple(map(int, found)) for found in _STACK.findall(log)] or [(0, 0, 0)]
+    specialised = int(meta.num_warps) != int(kernel["options"].get("num_warps") or meta.num_warps)
     return {
         "registers": max(map(int, _USED.findall(log)), default=0),
         "stack_bytes": max(s[0] for s in stack),
@@ -98,8 +101,8 @@ def _kernel(path: Path, kernel: dict[str, Any], target: Any, look: Callable[...,
         "global_scratch_bytes": int(meta.global_scratch_size or 0),
         "binary": "sha256:" + hashlib.sha256(compiled.asm["cubin"]).hexdigest(),
         "symbol": str(meta.name),
-        "triggers": looked.triggers,
-        "waits": looked.waits,
+        "triggers": looked.triggers or flow.triggers(ptx),
+        "waits": looked.waits and flow.every_program_waits(ptx, specialised=specialised),
         "cubin": base64.b64encode(compiled.asm["cubin"]).decode("ascii"),
     }
 

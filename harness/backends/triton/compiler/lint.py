@@ -22,8 +22,8 @@ _FORBIDDEN = {
 
 _ASSEMBLY = "tt.elementwise_inline_asm"
 WAIT, TRIGGER = "griddepcontrol.wait; // dummy $0", "griddepcontrol.launch_dependents; // dummy $0"
-"""The only assembly that a plan may hold, as Triton's ``gdc_wait`` and ``gdc_launch_dependents`` write it.
-What these are said to return is whatever lay in a register: nobody may read it."""
+"""The only assembly that a plan may hold, as Triton's ``gdc_wait`` and ``gdc_launch_dependents`` write it: no operands,
+with effects, said to return one number. That is whatever lay in a register: nobody may read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,8 @@ class _Seen:
         self.assembly: set[str] = set()
         self.made: set[int] = set()
         """Values that assembly is said to return."""
+        self.changed = False
+        """Assembly has other operands, constraints or effects than Triton gives it."""
         self.read = False
         self.waiting: set[int] = set()
         """Blocks that hold a wait."""
@@ -82,6 +84,7 @@ class _Seen:
         elif name == _ASSEMBLY:
             text = operation.get_str_attr("asm_string") or ""
             self.assembly.add(text)
+            self.changed |= not _as_triton_writes_it(operation)
             self.made.update(operation.get_result(number).id() for number in range(operation.get_num_results()))
             if text == WAIT:
                 self.waiting.add(block.id())
@@ -93,10 +96,18 @@ class _Seen:
             self.read |= not operands.isdisjoint(self.made)
 
 
+def _as_triton_writes_it(operation: Any) -> bool:
+    return ((operation.get_num_operands(), operation.get_num_results()) == (0, 1)
+            and operation.get_str_attr("constraints") == "=r" and operation.get_bool_attr("pure") is False)
+
+
 def _refused(kind: str, seen: _Seen) -> str:
     foreign = sorted(seen.assembly - {WAIT, TRIGGER})
     if foreign:
         return f"it contains inline assembly ({_ASSEMBLY}): {foreign[0][:80]}"
+    if seen.changed:
+        return (f"it contains inline assembly ({_ASSEMBLY}) with operands, constraints or effects of its own; call "
+                "gdc_wait and gdc_launch_dependents")
     if seen.read:
         return f"it reads what inline assembly ({_ASSEMBLY}) returns, which nobody wrote"
     for name in sorted(seen.names - {_ASSEMBLY}):
