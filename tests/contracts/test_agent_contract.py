@@ -22,11 +22,10 @@ from harness.domain.proposal import Proposal
 from harness.domain.vocabulary import Backend, Outcome, Tier
 from harness.engine.actions import AskAgent
 from harness.evaluation.source.normal_form import normal_digest
-from harness.evaluation.source.tier import classify
 from harness.evaluation.static.check import findings
 from harness.evaluation.static.findings import Severity
 from harness.operators import registry
-from tests.harness.campaign.fake_evaluator import FakeEvaluator
+from tests.harness.campaign.fake_evaluator import FakeEvaluator, tier_between
 
 AGENTS = ("playbook", "autotune")
 OPERATORS = ("rms_norm", "softmax", "decode_attention")
@@ -80,7 +79,7 @@ def test_every_proposal_keeps_the_contract(operator: str, backend: Backend, kind
         duplicate = normal_digest(source) in context.tried
         assert not duplicate or proposal.candidate.hypothesis.startswith("again-")
         if not duplicate:
-            tier = classify(context.incumbent.source, source, spec, backend)
+            tier = tier_between(context.incumbent.source, source, operator, backend)
             assert Tier.NONE < tier.tier <= grant, (proposal.candidate.change_summary, tier)
     assert candidates >= 3
 

@@ -7,10 +7,10 @@ A file that the two read differently is no file that anybody has reviewed.
 from __future__ import annotations
 
 import ast
-import copy
 import symtable
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from harness.evaluation.source.scopes import Scope, nodes_below
 from harness.evaluation.source.steps import walk
@@ -23,7 +23,7 @@ Reading = Counter[tuple[str, int, frozenset[str]]]
 
 def disagreements(tree: ast.Module) -> set[str]:
     """The names that ``scopes`` and the compiler resolve differently somewhere; empty where they agree."""
-    text = ast.unparse(_without_annotations(tree))  # lines of both readings are those of this text
+    text = ast.unparse(_plain(tree))  # lines of both readings are those of this text
     ours, theirs = _ours(syntax_tree(text)), _theirs(symtable.symtable(text, "candidate.py", "exec"))
     names: set[str] = set()
     for reading, other in ((ours - theirs, theirs - ours), (theirs - ours, ours - theirs)):
@@ -33,27 +33,24 @@ def disagreements(tree: ast.Module) -> set[str]:
     return names
 
 
-class _Plain(ast.NodeTransformer):
-    """Annotations are read in another block under the ``annotations`` future; they bind nothing here."""
-
-    def visit_arg(self, node: ast.arg) -> ast.arg:
-        node.annotation = None
+def _plain(node: Any) -> Any:
+    """A copy of ``node`` without annotations: those are read in another block under the ``annotations`` future and bind
+    nothing here. Only what ``ast.unparse`` reads is copied."""
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    if not isinstance(node, ast.AST) or not node._fields:
         return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        node.returns = None
-        self.generic_visit(node)
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
-        node.annotation = ast.Constant(0)
-        self.generic_visit(node)
-        return node
-
-
-def _without_annotations(tree: ast.Module) -> ast.Module:
-    plain: ast.Module = _Plain().visit(copy.deepcopy(tree))
-    return ast.fix_missing_locations(plain)
+    parts = {name: _plain(getattr(node, name, None)) for name in node._fields}
+    if isinstance(node, ast.arg):
+        parts["annotation"] = None
+    elif isinstance(node, ast.FunctionDef):
+        parts["returns"] = None
+    elif isinstance(node, ast.AnnAssign):
+        parts["annotation"] = ast.Constant(0)
+    made = type(node)(**parts)
+    if isinstance(node, ast.stmt):
+        made.lineno = node.lineno
+    return made
 
 
 def _ours(tree: ast.Module) -> Reading:

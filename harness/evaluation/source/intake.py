@@ -14,7 +14,7 @@ import tokenize
 import unicodedata
 
 from harness.domain.errors import SourceError
-from harness.evaluation.source.syntax import syntax_tree
+from harness.evaluation.source.syntax import children, syntax_tree
 
 MAX_BYTES = 64 * 1024
 MAX_BRACKETS = 40
@@ -156,7 +156,7 @@ def _check_tree(tree: ast.AST) -> None:
     for _ in range(MAX_DEPTH):
         below: list[ast.AST] = []
         for node in level:
-            below.extend(ast.iter_child_nodes(node))
+            below += children(node)
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 _check_text(node.value, node.lineno)
         count += len(level)

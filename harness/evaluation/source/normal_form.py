@@ -22,8 +22,9 @@ from harness.evaluation.source.scopes import (
     function_scope,
     outside_parts,
 )
-from harness.evaluation.source.steps import analysed, bounded
+from harness.evaluation.source.steps import analysed, bounded, remembered
 from harness.evaluation.source.structure import PARAMS, assigned_name, is_docstring, names_bound_by
+from harness.evaluation.source.syntax import all_nodes
 
 _DOCUMENTED = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _SKIPPED_FIELDS = {"ctx", "kind", "type_comment", "type_ignores"}
@@ -36,7 +37,17 @@ def normal_digest(source: str) -> str:
         SourceError: when the source cannot be parsed.
     """
     with bounded(), analysed():
-        return digest_bytes("\n".join(normal_statements(parse(source))).encode("utf-8", "backslashreplace"))
+        return digest_bytes("\n".join(statements_of(source)).encode("utf-8", "backslashreplace"))
+
+
+@remembered
+def statements_of(source: str) -> tuple[str, ...]:
+    """``normal_statements`` of a text, kept.
+
+    Raises:
+        SourceError: when the source cannot be parsed.
+    """
+    return tuple(normal_statements(parse(source)))
 
 
 def normal_statements(tree: ast.Module) -> list[str]:
@@ -49,8 +60,9 @@ def walks_through_params(tree: ast.Module) -> bool:
     """Whether PARAMS is used but for ``PARAMS[key]``, ``PARAMS.get(key)``, ``key in PARAMS`` and ``**PARAMS`` of a
     launch. Any other function that is called with ``**PARAMS`` can see their order."""
     known: set[int] = set()
-    kernels = {name for name, count in _plain_kernels(tree).items() if count == 1}
-    for node in ast.walk(tree):
+    nodes = all_nodes(tree)
+    kernels = {name for name, count in _plain_kernels(tree, nodes).items() if count == 1}
+    for node in nodes:
         if isinstance(node, ast.Compare) and all(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
             known.update(id(value) for value in node.comparators)
         elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr == "get"):
@@ -60,22 +72,18 @@ def walks_through_params(tree: ast.Module) -> bool:
             if isinstance(function, ast.Name) and function.id in kernels:
                 known.update(id(keyword.value) for keyword in node.keywords if keyword.arg is None)
     return any(isinstance(node, ast.Name) and node.id == PARAMS and isinstance(node.ctx, ast.Load)
-               and id(node) not in known for node in ast.walk(tree))
+               and id(node) not in known for node in nodes)
 
 
-def _plain_kernels(tree: ast.Module) -> Counter[str]:
+def _plain_kernels(tree: ast.Module, nodes: Sequence[ast.AST]) -> Counter[str]:
     """How often each name is bound that a decorated function has: those take their arguments by name, whatever the
     order, unless they gather them or a decorator has functions of its own that are handed them."""
     plain = {statement.name for statement in tree.body if isinstance(statement, ast.FunctionDef)
              and statement.decorator_list and statement.args.kwarg is None
              and not any(isinstance(node, ast.Lambda | ast.Dict) for decorator in statement.decorator_list
                          for node in ast.walk(decorator))}
-    return Counter(name for node in ast.walk(tree) for name in (*names_bound_by(node), *_argument_name(node))
-                   if name in plain)
-
-
-def _argument_name(node: ast.AST) -> tuple[str, ...]:
-    return (node.arg,) if isinstance(node, ast.arg) else ()
+    return Counter(name for node in nodes
+                   for name in ((node.arg,) if isinstance(node, ast.arg) else names_bound_by(node)) if name in plain)
 
 
 def without_docstring(node: _DOCUMENTED) -> list[ast.stmt]:

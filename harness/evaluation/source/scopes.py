@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from harness.evaluation.source.steps import step
 from harness.evaluation.source.structure import names_bound_by
+from harness.evaluation.source.syntax import children
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 ComprehensionNode = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -109,7 +110,7 @@ def nodes_below(nodes: Iterable[ast.AST], scope: Scope | None) -> Iterator[tuple
             todo.append((outside, scope))
             todo.extend((part, below) for part in _comprehension_parts(node) if part is not outside)
         else:
-            todo.extend((part, scope) for part in reversed(list(ast.iter_child_nodes(node))))
+            todo.extend((part, scope) for part in reversed(children(node)))
 
 
 def own_arguments(arguments: ast.arguments) -> list[ast.arg]:
@@ -160,7 +161,7 @@ def _collect(nodes: Iterable[ast.AST], scope: Scope) -> None:
             _collect(outside_parts(node), scope)
             scope.bound.update(_bound_through(node))
         else:
-            _collect(ast.iter_child_nodes(node), scope)
+            _collect(children(node), scope)
 
 
 def _bound_through(comprehension: ComprehensionNode) -> Iterator[str]:
@@ -172,4 +173,4 @@ def _bound_through(comprehension: ComprehensionNode) -> Iterator[str]:
         step()
         if isinstance(node, ast.NamedExpr):
             yield node.target.id
-        todo.extend(outside_parts(node) if isinstance(node, ast.Lambda) else ast.iter_child_nodes(node))
+        todo.extend(outside_parts(node) if isinstance(node, ast.Lambda) else children(node))

@@ -7,15 +7,21 @@ a few passes; a text made for it would keep them busy for minutes. Every node th
 from __future__ import annotations
 
 import ast
+import functools
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from harness.domain.errors import HarnessError, SourceError
+from harness.evaluation.source.syntax import children
 
 MAX_STEPS = 2_000_000
 """Steps for all analyses of one source. The costliest kernel of the corpus needs less than a twentieth."""
+KEPT = 128
+"""Texts whose reading is kept; each is some tens of kilobytes."""
+Result = TypeVar("Result")
 
 _counted = threading.local()
 
@@ -80,5 +86,27 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
     while todo:
         node = todo.popleft()
         step()
-        todo.extend(ast.iter_child_nodes(node))
+        todo.extend(children(node))
         yield node
+
+
+def remembered(reading: Callable[[str], Result]) -> Callable[[str], Result]:
+    """``reading`` of a text, kept for the texts that came last: agents and engines ask about the same few sources again
+    and again. An answer that is kept takes the steps again that finding it took, so that nothing depends on what was
+    read before. Answers are shared and must not be changed; what ``reading`` raises is not kept."""
+    @functools.lru_cache(maxsize=KEPT)
+    def found(text: str) -> tuple[Result, int]:
+        with bounded():
+            before = steps_left() or 0
+            answer = reading(text)
+            return answer, before - (steps_left() or 0)
+
+    @functools.wraps(reading)
+    def again(text: str) -> Result:
+        before = steps_left()
+        answer, cost = found(text)
+        if before is not None and steps_left() == before:  # it was kept: nothing was counted
+            step(cost)
+        return answer
+
+    return again

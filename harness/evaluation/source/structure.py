@@ -17,6 +17,10 @@ KERNEL_DECORATORS: dict[Backend, tuple[str, ...]] = {
     Backend.NUMBA: ("numba.njit", "numba.jit"),
 }
 """Dotted paths whose decoration makes a function a kernel function."""
+# Tuples, because a union would be made anew at every node that is asked about.
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_CAPTURES = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
 
 
 @dataclass
@@ -117,19 +121,19 @@ def is_docstring(statement: ast.stmt) -> bool:
             and isinstance(statement.value.value, str))
 
 
-def names_bound_by(node: ast.AST) -> Iterator[str]:
+def names_bound_by(node: ast.AST) -> tuple[str, ...]:
     """Names that this one node binds or deletes, in whatever scope it stands."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
-        yield node.id
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-    elif isinstance(node, ast.Import | ast.ImportFrom):
-        for alias in node.names:
-            yield alias.asname or alias.name.partition(".")[0]
-    elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-        yield node.name
-    elif isinstance(node, ast.MatchMapping) and node.rest:
-        yield node.rest
+    if isinstance(node, ast.Name):  # the commonest by far
+        return () if isinstance(node.ctx, ast.Load) else (node.id,)
+    if isinstance(node, _DEFINITIONS):
+        return (node.name,)
+    if isinstance(node, _IMPORTS):
+        return tuple(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+    if isinstance(node, _CAPTURES):
+        return (node.name,) if node.name else ()
+    if isinstance(node, ast.MatchMapping) and node.rest:
+        return (node.rest,)
+    return ()
 
 
 def _bind(found: Structure, name: str, line: int) -> None:

@@ -14,14 +14,15 @@ from harness.domain.verdict import TierReason, TierResult
 from harness.domain.vocabulary import Backend, Tier
 from harness.evaluation.source.agreement import disagreements, line_of
 from harness.evaluation.source.body import body_reasons
+from harness.evaluation.source.intake import parse
 from harness.evaluation.source.normal_form import (
     canonical,
     canonical_body,
-    normal_statements,
+    statements_of,
     walks_through_params,
 )
 from harness.evaluation.source.params import key_lines, read_params, same_value, value_problem
-from harness.evaluation.source.steps import analysed, bounded
+from harness.evaluation.source.steps import analysed, bounded, remembered
 from harness.evaluation.source.structure import (
     PARAMS,
     Structure,
@@ -50,8 +51,8 @@ def classify(base: str, new: str, spec: OperatorSpec, backend: Backend) -> TierR
 
 def _classify(base: str, new: str, spec: OperatorSpec, backend: Backend) -> TierResult:
     before, after = read_structure(base, backend), read_structure(new, backend)
-    unclear = [*_unclear(before, "the earlier source "), *_unclear(after, "")]
-    if not unclear and normal_statements(before.tree) == normal_statements(after.tree):
+    unclear = [*_unclear(base, before, "the earlier source "), *_unclear(new, after, "")]
+    if not unclear and statements_of(base) == statements_of(new):
         return TierResult(Tier.NONE)
     causes = [*unclear, *_irregular(before, "the earlier source "), *_irregular(after, "")]
     causes += _skeleton_causes(before, after)
@@ -66,11 +67,16 @@ def _classify(base: str, new: str, spec: OperatorSpec, backend: Backend) -> Tier
     return TierResult(causes[0][0], tuple(dict.fromkeys(reason for _, reason in causes)))
 
 
-def _unclear(found: Structure, whose: str) -> list[Cause]:
+def _unclear(source: str, found: Structure, whose: str) -> list[Cause]:
     """Names that the compiler resolves in another way than the comparison does."""
     return [(Tier.HEAVY, TierReason(line_of(found.tree, name) if not whose else None,
                                     f"{whose}{name} has a scope that cannot be told"))
-            for name in sorted(disagreements(found.tree))]
+            for name in _disagreements(source)]
+
+
+@remembered
+def _disagreements(source: str) -> tuple[str, ...]:
+    return tuple(sorted(disagreements(parse(source))))
 
 
 def _irregular(found: Structure, whose: str) -> list[Cause]:

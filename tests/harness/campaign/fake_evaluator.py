@@ -33,11 +33,12 @@ def steady(source: str) -> float:
 
 def step_tier(incumbent: str, request: EvaluationRequest) -> TierResult:
     """The real tier of the request's candidate."""
-    return _tier(incumbent, request.candidate.source, request.operator.name, request.backend)
+    return tier_between(incumbent, request.candidate.source, request.operator.name, request.backend)
 
 
 @functools.cache
-def _tier(base: str, new: str, operator: str, backend: Backend) -> TierResult:
+def tier_between(base: str, new: str, operator: str, backend: Backend) -> TierResult:
+    """``classify``, kept: many campaigns climb the same ladder."""
     return classify(base, new, registry.get(operator), backend)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from source_samples import SOURCES, locals_of, rename
 
 from harness.domain.errors import SourceError
+from harness.evaluation.source import steps
 from harness.evaluation.source.normal_form import normal_digest
 
 names = st.sampled_from(sorted(SOURCES))
@@ -115,3 +116,21 @@ def test_same_kernel(left: str, right: str) -> None:
 ])
 def test_different_kernels(left: str, right: str) -> None:
     assert normal_digest(left) != normal_digest(right)
+
+
+def test_what_is_remembered_takes_its_steps_again() -> None:
+    calls = []
+
+    @steps.remembered
+    def reading(text: str) -> int:
+        calls.append(text)
+        steps.step(len(text))
+        return len(text)
+
+    for _ in range(2):
+        with steps.bounded(10):
+            assert reading("seven c") == 7
+            assert steps.steps_left() == 3
+    with pytest.raises(SourceError), steps.bounded(5):
+        reading("seven c")
+    assert reading("seven c") == 7 and calls == ["seven c"]

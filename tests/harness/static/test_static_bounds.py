@@ -150,7 +150,7 @@ def test_a_check_that_fails_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.code == "source_not_analysed"
     monkeypatch.setattr("harness.evaluation.source.normal_form.normal_statements", fails)
     with pytest.raises(SourceError):
-        normal_digest(BASELINE)
+        normal_digest(BASELINE + "# never read before\n")
 
 
 @pytest.mark.parametrize("error", [RecursionError("deep"), MemoryError(), KeyError("\ud800"), ZeroDivisionError()])
