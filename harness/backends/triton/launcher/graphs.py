@@ -43,8 +43,10 @@ class Program:
                 continue
             number, function = next(functions)
             if number != drop:
-                # Nothing of this call comes before its first launch: there is nothing that it could overlap with.
-                launch = step["launch"] if self._steps else {**step["launch"], "pdl": False}
+                # Only a launch of this call right before it can let a launch begin early. Behind a fill, or where
+                # nothing of this call comes before, there is nothing that it could overlap with.
+                follows = bool(self._steps) and isinstance(self._steps[-1], Bound)
+                launch = step["launch"] if follows else {**step["launch"], "pdl": False}
                 self._steps.append(Bound(cuda, function, launch, addresses))
 
     def put(self, stream: c_void_p) -> None:
