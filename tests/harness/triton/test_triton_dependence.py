@@ -85,6 +85,27 @@ def test_a_dependent_launch_that_could_end_before_the_one_ahead_of_it(record, co
         assert "gdc_wait" in caught.value.text
 
 
+ALONE = "_second[(4,)](x, out, BLOCK=16, launch_pdl=True)"
+
+
+@pytest.mark.sandbox
+def test_what_runs_ahead_of_a_call_is_waited_for_by_its_first_launch(record, compiler):
+    plan = record(candidate(ALONE, KERNELS.format(first="pass", second="pass", last="pass")))
+    for compile_ in (binaries_of, compile_plans):
+        with pytest.raises(CompileFailed) as caught:
+            compile_([plan], compiler)
+        assert (caught.value.problem, caught.value.function) == ("refused", "_second")
+        assert "the first of a call" in caught.value.text
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(("host", "second"), [(ALONE, WAIT), (f"out.zero_()\n{ALONE}", "pass")])
+def test_a_first_launch_that_waits_or_follows_a_fill(record, compiler, host, second):
+    plan = record(candidate(host, KERNELS.format(first="pass", second=second, last="pass")))
+    (row,) = binaries_of([plan], compiler)
+    assert len(row) == 1
+
+
 def facts_of(operation: str, compiler: CompilerProcess):
     text = ("module {\n  tt.func public @k(%arg0: !tt.ptr<i32>) {\n"
             f"    {operation}\n    tt.return\n  }}\n}}\n")

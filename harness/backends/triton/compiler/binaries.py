@@ -27,7 +27,7 @@ def binaries_of(
     result = []
     for plan, steps in zip(plans, launches, strict=True):
         own = [next(facts) for _ in steps]
-        check_dependence(steps, own)
+        check_dependence(plan, own)
         row = []
         for launch, found in zip(steps, own, strict=True):
             check_facts(plan, launch, found)

@@ -47,7 +47,7 @@ def compile_plans(
     facts = dict(zip(sources, answers, strict=True))
     result = []
     for plan, steps in zip(plans, launches, strict=True):
-        check_dependence(steps, [facts[_key(launch)] for launch in steps])
+        check_dependence(plan, [facts[_key(launch)] for launch in steps])
         rows = tuple(_resources(plan, launch, facts[_key(launch)], compiler.target) for launch in steps)
         document = to_document(plan)
         result.append(CompiledPlan(digest_document(document), plan.target, compiler.compiler, rows, seconds))
@@ -79,16 +79,25 @@ def check_facts(plan: LaunchPlan, launch: dict, facts: KernelFacts) -> None:
         raise CompileFailed("forged", launch["function"], text)
 
 
-def check_dependence(launches: Sequence[dict], facts: Sequence[KernelFacts]) -> None:
-    """Whether every launch of a plan is over when its last one is.
+def check_dependence(plan: LaunchPlan, facts: Sequence[KernelFacts]) -> None:
+    """Whether every launch of ``plan`` is over when its last one is, and begins when its inputs are whole; ``facts``
+    are those of its launches, in order.
 
     A launch that may begin before the one ahead of it ends could end before it, too, and the work still under way
-    would lie outside the clock. One that waits at its beginning cannot. Without an early trigger the hardware starts
-    a dependent launch when the one ahead has ended.
+    would lie outside the clock. One that waits cannot. Without an early trigger the hardware starts a dependent launch
+    when the one ahead has ended; but what runs ahead of a call, and whether that has one, is not known.
 
     Raises:
-        CompileFailed: a launch of the plan lets the next one begin early, and a dependent one does not wait.
+        CompileFailed: a launch of the plan lets the next one begin early, and a dependent one does not wait; or its
+            first step is a dependent launch that does not wait.
     """
+    launches = [step["launch"] for step in plan.steps if "launch" in step]
+    first = plan.steps[0].get("launch") if plan.steps else None
+    if first is not None and first["pdl"] and not (facts[0].waits or facts[0].problem):
+        text = ("it is launched with launch_pdl as the first of a call, but does not call gdc_wait() in every program: "
+                "where the call is used, whatever computes its inputs may still be running. Call it in the kernel "
+                "function itself, before any branch, or leave launch_pdl out")
+        raise CompileFailed("refused", first["function"], text)
     early = next((launch["function"] for launch, found in zip(launches, facts, strict=True) if found.triggers), None)
     for launch, found in zip(launches, facts, strict=True):
         if early is not None and launch["pdl"] and not found.waits and not found.problem:
