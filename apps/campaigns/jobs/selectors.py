@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from apps.bridge import api
-from apps.campaigns.choices import JOB_OPEN, JobState
+from apps.campaigns.choices import JOB_OPEN, JobPurpose, JobState
 from apps.campaigns.jobs.models import Job, SelfTest, Worker
 from apps.campaigns.jobs.workers import selftest_gap
 from apps.kernels.models import Verdict
@@ -50,6 +51,19 @@ def jobs_ahead(job: Job) -> int:
 def queue() -> QuerySet[Job]:
     """Jobs that wait or run, the most urgent first."""
     return Job.objects.filter(state__in=JOB_OPEN).select_related("campaign", "team", "kernel", "round")
+
+
+def untimed(campaign: Any) -> QuerySet[Job]:
+    """Jobs of a campaign's rounds on a GPU's backend whose kernel passed and was timed nowhere, oldest first: what a
+    GPU host is still to measure."""
+    passed = Job.objects.filter(campaign=campaign, backend="triton", purpose=JobPurpose.ROUND,
+                                verdict__outcome="passed", verdict__evidence="")
+    return passed.order_by("created_at", "pk")
+
+
+def requests_untimed(campaign: Any) -> list[dict[str, Any]]:
+    """The evaluation requests of ``untimed``, as they were asked."""
+    return list(untimed(campaign).values_list("request", flat=True))
 
 
 def selftests() -> list[SelfTest]:

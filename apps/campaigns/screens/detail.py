@@ -11,7 +11,7 @@ from apps.campaigns import plots
 from apps.campaigns.canary.selectors import drift_windows, in_doubt
 from apps.campaigns.choices import CAMPAIGN_ENDED, CampaignState, JobState
 from apps.campaigns.goal_form import as_toml
-from apps.campaigns.jobs.selectors import jobs_ahead
+from apps.campaigns.jobs.selectors import jobs_ahead, untimed
 from apps.campaigns.models import Campaign, Hypothesis, Job, Round
 from apps.campaigns.screens.agent import agent_context
 from apps.campaigns.screens.budget import budget_of, meters, raisable
@@ -82,6 +82,7 @@ def campaign_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]
         "incumbent_round": next((one for one in rounds if verdict and one.verdict_id == verdict.pk), None),
         "dry": rounds_without_gain(campaign, rounds),
         "options": plateau_options(campaign),
+        "requests_left": untimed(campaign).values("kernel").distinct().order_by().count() if campaign.dry_run else 0,
         "points": shown,
         "references": lines,
         "log_axis": log_axis,

@@ -13,10 +13,10 @@ from harness.domain.plan import LaunchPlan
 from harness.domain.request import EvaluationRequest
 
 
-def export_request(
-    request: EvaluationRequest, plans: Sequence[LaunchPlan], folder: Path, *, target: str | None = None
-) -> list[Path]:
-    """Write ``<kernel>.request.json`` and ``<kernel>.plan-<n>.json`` into ``folder`` and return their paths.
+def request_files(
+    request: EvaluationRequest, plans: Sequence[LaunchPlan] = (), *, target: str | None = None
+) -> dict[str, str]:
+    """``<kernel>.request.json`` and ``<kernel>.plan-<n>.json``: each document's text by its file's name.
 
     The request names the target as its hardware, so ``python -m harness evaluate --request`` on a host that has
     it measures the kernel; the plans show a reader what was recorded here. ``target`` defaults to the goal's.
@@ -32,11 +32,26 @@ def export_request(
     documents = {f"{name}.request.json": ("request", to_document(addressed))}
     for number, plan in enumerate(plans):
         documents[f"{name}.plan-{number}.json"] = ("plan", to_document(plan))
+    for kind, document in documents.values():
+        check_schema(document, kind)
+    # A signature's order is its meaning: keys stay as they are.
+    return {file: json.dumps(document, indent=1) + "\n" for file, (_, document) in documents.items()}
+
+
+def export_request(
+    request: EvaluationRequest, plans: Sequence[LaunchPlan], folder: Path, *, target: str | None = None
+) -> list[Path]:
+    """Write ``request_files`` into ``folder`` and return their paths.
+
+    Raises:
+        UsageError: the target is not a known GPU.
+        DocumentError: a document does not follow its schema.
+    """
+    texts = request_files(request, plans, target=target)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for file, (kind, document) in documents.items():
-        check_schema(document, kind)
+    for file, text in texts.items():
         path = folder / file
-        path.write_text(json.dumps(document, indent=1) + "\n", "utf-8")  # a signature's order is its meaning
+        path.write_text(text, "utf-8")
         written.append(path)
     return written
