@@ -160,7 +160,9 @@ SAME = {
     "device descriptor": (
         "triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device=x.device))\n"
         "_device[(2,)](x, out, 64, 256, BLOCK=16)", TMA),
-    "clusters and dependent launch": ("_copy[(4,)](x, out, 4096, BLOCK=1024, num_ctas=2, launch_pdl=True)", ""),
+    "clusters and dependent launch": (
+        "_copy[(4,)](x, out, 4096, BLOCK=1024, num_ctas=2)\n"
+        "_copy[(4,)](x, out, 4096, BLOCK=1024, num_ctas=2, launch_pdl=True)", ""),
 }
 SHIFTED = [argument("x", "input", "float32", (64, 256), 1), argument("lens", "input", "int32", (64,)),
            argument("out", "output", "float32", (64, 256), 1)]
