@@ -110,6 +110,12 @@ def test_a_contradictory_goal_is_refused_at_the_field(site: Site, as_person: Ent
     emma.fill("[name='weights.latency']", "0.9")
     expect(emma.locator("#preview")).to_contain_text("sum to")
     expect(emma.locator("button:has-text('Start campaign')")).to_have_attribute("aria-disabled", "true")
+    field = emma.locator("[name='weights.latency']")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(emma.locator(".field:has([name='weights.latency']) .err")).to_contain_text("sum to")
+    emma.fill("[name='weights.latency']", "0.7")
+    expect(emma.locator(".field .err")).to_have_count(0)
+    expect(field).not_to_have_attribute("aria-invalid", "true")
 
 
 def test_without_javascript_the_form_refuses_and_keeps_what_was_typed(site: Site, as_person: Enter) -> None:

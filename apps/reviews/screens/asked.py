@@ -62,7 +62,7 @@ def asked(goal: Mapping[str, Any], author: str) -> list[Fact]:
 def opponent(review: ReviewRequest) -> str:
     """Whom the request would replace, and since when that one is champion."""
     if not review.champion_id:
-        return "the shipped baseline: the slot has no champion yet"
+        return "the shipped baseline: the slot had no champion when this was opened"
     now = Champion.objects.filter(slot=review.slot_id, kernel=review.champion_id)
     standing = now.select_related("promotion").first()
     if standing is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,10 @@ from gate_world import HARDWARE, World
 
 from apps.bridge import api
 from apps.campaigns import goal_form
+from apps.campaigns.jobs.workers import worker_beat
 from apps.campaigns.models import Campaign
+from apps.campaigns.templatetags.goal import field_id
+from apps.kernels.services import hardware_register
 from apps.reviews.models import ReviewRequest
 from apps.reviews.services import review_withdraw
 
@@ -136,3 +140,31 @@ def test_a_person_submits_the_incumbent_once(world: World, sign_in: Callable[...
     client.post(f"/campaigns/{world.campaign.pk}/do/submit/")
     again = ReviewRequest.objects.get(campaign=world.campaign, state="open")
     assert again.opened_by == world.ada and again.kernel_id == world.campaign.incumbent_id
+
+
+@pytest.mark.parametrize("backend", ["numba", "triton"])
+def test_what_is_wrong_leads_to_its_field(world: World, sign_in: Callable[..., Client], backend: str) -> None:
+    page = sign_in(world.ada).get(f"/campaigns/new/?operator=matmul_bias_gelu&backend={backend}").content.decode()
+    inputs = re.findall(r'<input type="text"[^>]*\bid="(f-[^"]+)" name="([^"]+)"', page)
+    assert {"limits.tolerance.reason", "budget.rounds", "weights.latency"} <= {name for _, name in inputs}
+    assert any(name.startswith("adjustable.") for _, name in inputs)
+    assert [(identity, name) for identity, name in inputs if identity != field_id(name)] == []
+
+
+def test_triton_starts_on_the_gpu_that_is_here_else_on_the_command_lines(
+    world: World, sign_in: Callable[..., Client]
+) -> None:
+    client, chosen = sign_in(world.ada), re.compile(r'<select id="f-hardware".*?<option[^>]*? selected>([^<]+)', re.S)
+    for name in ("nvidia-a100", "nvidia-h100", "nvidia-h200"):
+        hardware_register(name=name, backends=["triton"])
+
+    def default() -> str:
+        found = chosen.search(client.get("/campaigns/new/?backend=triton").content.decode())
+        assert found is not None
+        return found[1]
+
+    assert default() == "nvidia-h200"
+    switched = client.post("/campaigns/new/", {**posted(backend="triton"), "refresh": "1"}).content.decode()
+    assert (found := chosen.search(switched)) is not None and found[1] == "nvidia-h200"
+    worker_beat(name="evalworker:nvidia-h100", kind="evalworker", hardware="nvidia-h100", backends=["triton"])
+    assert default() == "nvidia-h100"
