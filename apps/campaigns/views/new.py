@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from apps.bridge import api
 from apps.campaigns import goal_form, model_choice, services
-from apps.campaigns.jobs.devices import is_dry
+from apps.campaigns.jobs.devices import devices_served, is_dry
 from apps.campaigns.models import Campaign
 from apps.campaigns.screens.facts import fact_rows
 from apps.campaigns.selectors import campaign_for
@@ -43,9 +43,9 @@ def choices(facts: Any, backend: str) -> dict[str, list[Any]]:
     }
 
 
-def pick(given: str, offered: list[str]) -> str:
-    """``given`` where it is offered, else the first that is."""
-    return given if given in offered else (offered[0] if offered else "")
+def pick(given: str, offered: list[str], default: str = "") -> str:
+    """``given`` where it is offered, else the default where that is, else the first."""
+    return next((one for one in (given, default) if one in offered), offered[0] if offered else "")
 
 
 def form_of(request: SignedIn) -> tuple[Any, goal_form.GoalForm, dict[str, list[Any]]]:
@@ -56,10 +56,9 @@ def form_of(request: SignedIn) -> tuple[Any, goal_form.GoalForm, dict[str, list[
     facts = operator_asked(asked)
     backend = pick(data.get("backend") or (source.goal["backend"] if source else "numba"), list(facts.backends))
     offered = choices(facts, backend)
-    hardware = pick(
-        data.get("hardware") or (source.goal["hardware"] if source else default_hardware(backend)),
-        [row.name for row in offered["hardware"]] or [default_hardware(backend)],
-    )
+    named = [row.name for row in offered["hardware"]]
+    usual = default_hardware(backend, named)
+    hardware = pick(data.get("hardware") or (source.goal["hardware"] if source else ""), named or [usual], usual)
     workload = pick(data.get("workload", ""), [one.name for one in offered["workloads"]])
     if request.method == "POST":
         posted = request.POST.copy()
@@ -105,9 +104,13 @@ def check(form: goal_form.GoalForm, facts: Any) -> goal_form.GoalForm:
     return fresh
 
 
-def default_hardware(backend: str) -> str:
-    """This machine's own device for numba; the usual target for triton."""
-    return api.hardware_here() if backend == "numba" else "nvidia-h200"
+def default_hardware(backend: str, offered: list[str]) -> str:
+    """This machine's own device for numba; for triton the GPU that a worker here has, else the usual target of dry
+    runs, as on the command line."""
+    here = api.hardware_here()
+    if backend == "numba":
+        return here
+    return next((name for name in devices_served() if name != here and name in offered), api.compile_targets()[0])
 
 
 def origin_of(request: SignedIn) -> Campaign | None:

@@ -211,6 +211,11 @@ class Sheet:
         states = [row.state for row in self.limits if row.state != "not_applicable"]
         return states.count("met"), len(states)
 
+    @property
+    def limits_excused(self) -> int:
+        """How many limits were measured above what is allowed and not applied."""
+        return sum(row.excused for row in self.limits)
+
 
 def sheet(
     document: Mapping[str, Any], *, samples: Mapping[str, Any] | None = None, goal: Mapping[str, Any] | None = None
