@@ -122,6 +122,7 @@ class Page {
     for (const node of document.querySelectorAll("[data-progress]")) node.textContent = data.text || data.stage;
     const steps = [...stepper.querySelectorAll("[data-stage]")];
     const at = steps.findIndex((step) => step.dataset.stage === data.stage);
+    if (!data.stage) this.again(stepper);
     if (at < 0) return;
     const clocks = data.clocks ?? {};
     this.running = { step: steps[at], since: performance.now() - 1000 * (clocks[data.stage] ?? 0), data };
@@ -137,6 +138,15 @@ class Page {
       if (clock && index > at) clock.textContent = "";
     });
     this.tick();
+  }
+
+  /* The attempt that ran came to nothing: its stages go, and the server says what waits now. */
+  again(stepper) {
+    this.running = null;
+    for (const node of document.querySelectorAll("[data-progress]")) node.textContent = "";
+    const region = stepper.closest("[data-refresh-on]");
+    if (region) this.pending.add(region);
+    if (this.pending.size && this.timer === null) this.timer = setTimeout(() => this.refresh(), REFRESH_MS);
   }
 
   /* The running stage's clock goes on between frames. */

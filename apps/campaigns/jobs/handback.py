@@ -8,6 +8,7 @@ from django.db.models import F
 
 from apps.campaigns.choices import JobState
 from apps.campaigns.jobs.models import Job
+from apps.campaigns.jobs.progress import attempt_over
 from apps.core.errors import LeaseLost
 from apps.core.leases import NO_OWNER
 
@@ -22,6 +23,7 @@ def job_release(*, job_id: uuid.UUID, fence: int, reason: str) -> None:
         state=JobState.QUEUED, version=F("version") + 1, error=reason, progress={}, stages=[], **NO_OWNER)
     if not given_back:
         raise LeaseLost(f"Job {str(job_id)[:8]} is held by another worker or ended by now; nothing was changed.")
+    attempt_over(Job.objects.select_related("campaign", "round").get(pk=job_id))
 
 
 def urgent_job_waits(*, job: Job) -> bool:

@@ -14,6 +14,7 @@ from apps.bridge import api
 from apps.campaigns.choices import JOB_ATTEMPTS, JOB_MACHINE, JOB_OPEN, PRIORITIES, JobPurpose, JobState
 from apps.campaigns.jobs.devices import devices_served
 from apps.campaigns.jobs.models import Job
+from apps.campaigns.jobs.progress import attempt_over
 from apps.core.errors import Invalid, LeaseLost
 from apps.core.leases import NO_OWNER, this_process
 from apps.core.transitions import transition
@@ -22,6 +23,7 @@ from apps.kernels.verdicts import verdict_columns, verdict_store
 from apps.teams.models import Team
 
 LEASE_SECONDS = 30
+INFRA_ERROR = "infra_error"
 ON_DEVICE = (JobPurpose.PROMOTION, JobPurpose.CANARY)
 
 
@@ -141,6 +143,8 @@ def job_complete(*, job_id: uuid.UUID, fence: int, document: dict[str, Any], sam
         )
         transition(job, JOB_MACHINE, JobState.SUCCEEDED, verdict=verdict, ended_at=timezone.now(), stages=_closed(job),
                    **NO_OWNER)
+    if verdict.outcome == INFRA_ERROR:
+        attempt_over(job)  # the round is measured anew
     return verdict
 
 
@@ -178,7 +182,9 @@ def job_fail(*, job_id: uuid.UUID, fence: int, error: str, retry: bool = True) -
         job = _held(job_id, fence).select_for_update().first()
         if job is None:
             raise _lost(job_id)
-        return _give_up_or_requeue(job, error, retry)
+        ended = _give_up_or_requeue(job, error, retry)
+    attempt_over(ended)
+    return ended
 
 
 def _give_up_or_requeue(job: Job, error: str, retry: bool = True) -> Job:
@@ -190,7 +196,7 @@ def _give_up_or_requeue(job: Job, error: str, retry: bool = True) -> Job:
 def jobs_reap() -> list[Job]:
     """Take back jobs whose lease expired or whose owner is dead on this host; returns the jobs touched."""
     now = timezone.now()
-    touched = []
+    touched: list[Job] = []
     for job in Job.objects.filter(state=JobState.LEASED):
         owner = job.owner()
         dead = owner is not None and owner.alive() is False
@@ -201,6 +207,8 @@ def jobs_reap() -> list[Job]:
             fresh = _held(job.pk, job.fence).select_for_update().first()
             if fresh is not None and (dead or fresh.lease_expires_at <= now):
                 touched.append(_give_up_or_requeue(fresh, f"{why} in attempt {fresh.attempt}."))
+    for job in touched:
+        attempt_over(job)
     return touched
 
 

@@ -63,10 +63,10 @@ def stepper_of(one: Round | None, job: Job | None, *, ended: bool = False) -> St
     thinks = running and thinking(one)
     clock = figures.duration(figures.age_seconds(one.state_since)) if thinks else ""
     first = [Step("agent thinks", "on" if thinks else "done", clock)] if one.number else []
-    if one.verdict is not None:
+    if mine is not None and mine.state in (JobState.QUEUED, JobState.LEASED):
+        steps = job_steps(mine)  # measured anew: what an attempt before it reached is past
+    elif one.verdict is not None:
         steps = verdict_steps(one)
-    elif mine is not None and mine.state in (JobState.QUEUED, JobState.LEASED):
-        steps = job_steps(mine)
     else:
         steps = [Step(name, "", "" if running else "not reached") for name in STAGES]
     return Stepper(one, mine, [*first, *steps], running)

@@ -104,6 +104,17 @@ def test_a_running_round_shows_the_stage_of_its_own_job(world: World) -> None:
     assert other is not None and other.job is None and not [step for step in other.steps if step.state == "on"]
 
 
+def test_a_round_that_waits_to_be_measured_anew_shows_nothing_of_the_attempt_before(world: World) -> None:
+    row, job = running(world, "correctness")
+    job.state, job.attempt = JobState.QUEUED, 2
+    job.stages = [{"stage": "admit", "started_at": timezone.now().isoformat(), "ended_at": None}]
+    row.verdict = world.campaign.incumbent_verdict
+    stepper = stepper_of(row, job)
+    assert stepper is not None and stepper.job is job
+    assert {step.state for step in stepper.steps if step.name != "agent thinks"} == {""}
+    assert {step.clock for step in stepper.steps if step.name != "agent thinks"} == {""}
+
+
 @pytest.mark.parametrize("state", [RoundState.THINKING, RoundState.EVALUATING])
 def test_after_the_campaign_ended_nothing_runs(world: World, state: RoundState) -> None:
     row, job = running(world, "plan")

@@ -56,12 +56,25 @@ def test_a_job_becomes_one_verdict_with_the_clocks_of_its_stages(worker: Evaluat
     assert shown["stage"] == "recheck" and shown["round"] == 0 and "smoke" in shown["clocks"]
 
 
+def shown_stage(job: Job) -> str:
+    """The stage that a page opened now is told of."""
+    stage: str = Progress.objects.get(stream=job.campaign.stream, kind="progress").data["stage"]
+    return stage
+
+
+def test_a_job_handed_back_shows_no_stage_of_the_attempt_that_ended(job: Job, worker: EvaluationWorker) -> None:
+    _tampering(worker, worker.stopping.set).work_once()
+    job.refresh_from_db()
+    assert (job.state, job.progress, shown_stage(job)) == ("queued", {}, "")
+
+
 def test_an_evaluator_that_breaks_three_times_errors_the_job_with_its_words(job: Job, worker: EvaluationWorker) -> None:
     worker.evaluator = Evaluator(project=PROJECT, command=[*SCRIPTED[:1], "-c", "raise SystemExit('no torch here')"])
     for attempt in (1, 2, 3):
         job.refresh_from_db()
         assert (job.state, job.attempt) == ("queued", attempt)
         worker.work_once()
+        assert shown_stage(job) == ""
     job.refresh_from_db()
     assert job.state == "errored" and "no torch here" in job.error
     assert not Verdict.objects.exists()
