@@ -1,9 +1,9 @@
 """Pictures of every page, light and dark, wide and narrow, with the accessibility violations that axe finds.
 
 Runs against a server that is up (``make run``): ``scripts/screenshots.py --url http://127.0.0.1:8000``. It signs
-in as one of the demo people (or with ``--user`` and ``--password``), finds one page of each kind by
-following links, and writes ``<out>/<page>-<width>-<theme>.png``. Exit 1 when axe or the browser's console
-reports something.
+in as one of the demo people (``--as Rosa`` says whom; or with ``--user`` and ``--password``), finds one page of each
+kind by following links, and writes ``<out>/<page>-<width>-<theme>.png``. Exit 1 when axe or the browser's console
+reports something, when a page is wider than the window, or when a menu opens outside of it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ FIXED = {
     "operators": "/operators/",
     "leaderboards": "/leaderboards/",
     "system": "/system/",
+    "hardware": "/hardware/",
     "audit": "/audit/",
     "troubleshooting": "/docs/troubleshooting/",
     "entry": "/docs/troubleshooting/incorrect_numeric/",
@@ -41,23 +42,27 @@ FOUND = {
     "verdict": r"^/verdicts/\d+/$",
     "operator": r"^/operators/[^/]+/$",
     "slot": r"^/operators/[^/]+/[^/]+/[^/]+/[^/]+/$",
-    "board": r"^/leaderboards/[^/]+/",
+    "imported-report": r"^/leaderboards/imported/\d+/$",
+    "imported-board": r"^/leaderboards/[^/]+/imported/\d+/$",
+    "board": r"^/leaderboards/(?!imported/)[^/]+/(\?|$)",
+    "device": r"^/hardware/[^/]+/$",
     "team": r"^/teams/[^/]+/$",
 }
 SIZES = {"1440": {"width": 1440, "height": 1000}, "390": {"width": 390, "height": 844}}
 THEMES = ("light", "dark")
 EXPECTED = {"not-found": "404", "audit": "403"}  # what the console says of them; the trail is not for engineers
+SCROLL_PX = 700  # charts are drawn once they come into view
 
 
-def sign_in(page: Page, url: str, user: str, password: str) -> None:
-    """With a name and password, or with one click on the first demo person."""
+def sign_in(page: Page, url: str, user: str, password: str, person: str) -> None:
+    """With a name and password, or with one click as ``person`` of the demo, the first one by default."""
     page.goto(url + "/accounts/sign-in/")
     if user:
         page.fill("#username", user)
         page.fill("#password", password)
         page.click("text=Sign in >> nth=-1")
     else:
-        page.click("button[name=demo] >> nth=0")
+        page.click(f"button[name=demo]:has-text({person!r}) >> nth=0" if person else "button[name=demo] >> nth=0")
     page.wait_for_url(lambda address: "sign-in" not in address)
 
 
@@ -93,16 +98,26 @@ def visits(browser: Browser, state: Any, pages: dict[str, str], url: str) -> Ite
             for name, path in pages.items():
                 said.clear()
                 page.goto(url + path, wait_until="load")
-                page.keyboard.press("End")  # what is drawn once it comes into view
-                page.wait_for_timeout(500)
-                page.keyboard.press("Home")
-                page.wait_for_timeout(500)
+                for place in range(0, page.evaluate("document.documentElement.scrollHeight"), SCROLL_PX):
+                    page.evaluate(f"scrollTo(0, {place})")
+                    page.wait_for_timeout(80)
+                page.wait_for_timeout(400)
+                page.evaluate("scrollTo(0, 0)")
+                page.wait_for_timeout(300)
                 yield (
                     f"{name}-{size}-{theme}",
                     page,
                     [text for text in said if EXPECTED.get(name, "none") not in text],
                 )
             context.close()
+
+
+MENUS_OUTSIDE = """() => [...document.querySelectorAll("details.menu")].filter((menu) => {
+  menu.open = true;
+  const box = menu.querySelector(":scope > ul")?.getBoundingClientRect();
+  menu.open = false;
+  return box && (box.left < -1 || box.right > innerWidth + 1);
+}).map((menu) => menu.querySelector("summary").textContent)"""
 
 
 def problems_of(page: Page) -> list[str]:
@@ -113,7 +128,7 @@ def problems_of(page: Page) -> list[str]:
     ]
     if page.evaluate("document.documentElement.scrollWidth > window.innerWidth + 1"):
         found.append("the page is wider than the window")
-    return found
+    return found + [f"the menu '{name.strip()}' opens outside of the window" for name in page.evaluate(MENUS_OUTSIDE)]
 
 
 def main() -> int:
@@ -122,6 +137,7 @@ def main() -> int:
     options.add_argument("--url", default="http://127.0.0.1:8000")
     options.add_argument("--user", default="")
     options.add_argument("--password", default="")
+    options.add_argument("--as", dest="person", default="", help="which demo person, by a part of the name")
     options.add_argument("--out", type=Path, default=Path("out/screens"))
     options.add_argument("--only", default="", help="names of pages, comma-separated")
     options.add_argument("--page", action="append", default=[], metavar="NAME=PATH", help="one more page; may repeat")
@@ -131,7 +147,7 @@ def main() -> int:
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
-        sign_in(page, given.url, given.user, given.password)
+        sign_in(page, given.url, given.user, given.password, given.person)
         wanted = set(given.only.split(",")) - {entry.split("=", 1)[0] for entry in given.page}
         found = discover(page, given.url) if not given.only or wanted & set(FOUND) else {}
         pages = {"sign-in": "/accounts/sign-in/", **FIXED, **found}

@@ -115,6 +115,21 @@ def test_what_a_menu_of_the_page_opens_stays_in_the_window(at: Callable[..., Pag
     page.click("text=Stop it", trial=True)
 
 
+@pytest.mark.parametrize("live", [True, False])
+@pytest.mark.parametrize("width", [320, PHONE, DESK])
+def test_the_menus_of_the_top_bar_open_inside_the_window(at: Callable[..., Page], width: int, live: bool) -> None:
+    team = SimpleNamespace(name="Inference Core", slug="inference-core")
+    bar = render_to_string("core/partials/topbar.html", {
+        "person": SimpleNamespace(name="Rosa Reviewer"), "roles": ["reviewer"], "team": team, "live": live,
+        "teams": [SimpleNamespace(team=team, roles=["reviewer"])], "may_audit": True,
+        "nav": [{"href": "/", "word": word} for word in ("Campaigns", "Reviews", "Operators", "Leaderboards")]})
+    page = at(width, bar)
+    for menu in page.locator(".topbar .menu").all():
+        menu.locator("summary").click()
+        assert menu.locator("> ul").evaluate(INSIDE)
+        menu.locator("summary").click()
+
+
 THREAD = """<section class="thread"><footer><details class="more"><summary>Reply</summary><form class="col">
 <textarea rows="2"></textarea></form></details><span class="push small muted">Only she resolves it.</span></footer>
 </section>"""
