@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from apps.core.errors import Refused
 from apps.teams.models import Team, User
-from apps.teams.selectors import roles_of
+from apps.teams.selectors import is_person, roles_of
+from apps.teams.services import role_grant
 
 PASSWORD = "correct horse battery staple"
 
@@ -47,3 +49,28 @@ def test_a_team_needs_a_maintainer_who_exists_and_an_address_of_its_own(monkeypa
         call_command("create_team", "Kernel Team", maintainer="ada")
     with pytest.raises(CommandError, match="--slug"):
         call_command("create_team", "!!!", maintainer="ada")
+
+
+@pytest.mark.django_db
+def test_a_service_account_acts_through_tokens_alone(monkeypatch: pytest.MonkeyPatch, client: Any) -> None:
+    _person(monkeypatch, "ada")
+    call_command("create_team", "Kernel Team", maintainer="ada", stdout=io.StringIO())
+    said = io.StringIO()
+    call_command("create_person", "robot", service=True, stdout=said)  # asks for no password
+    robot, ada, team = User.objects.get(username="robot"), User.objects.get(username="ada"), Team.objects.get()
+    assert "service account 'robot'" in said.getvalue()
+    assert robot.kind == "service" and not robot.has_usable_password() and not is_person(robot)
+    for password in ("", PASSWORD):
+        answer = client.post("/accounts/sign-in/", {"username": "robot", "password": password})
+        assert "_auth_user_id" not in client.session and answer.status_code != 302
+
+    client.login(username="ada", password=PASSWORD)
+    for role in ("reviewer", "maintainer"):
+        with pytest.raises(Refused, match="only persons decide"):
+            role_grant(team=team, user=robot, role=role, by=ada)
+    role_grant(team=team, user=robot, role="engineer", by=ada)
+    made = client.post("/teams/kernel-team/tokens/", {"name": "agent", "username": "robot", "can_run_campaigns": "1"})
+    assert made.status_code == 201
+    client.logout()
+    asked = client.get("/api/v1/campaigns", headers={"Authorization": f"Bearer {made.context['secret']}"})
+    assert asked.status_code == 200
