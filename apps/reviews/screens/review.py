@@ -118,6 +118,7 @@ def review_context(request: HttpRequest, review: ReviewRequest, attempt: Attempt
         "round": round_row,
         "turn": whose_turn(user, review, counted, lines),
         "acts": acts,
+        "approved": own_approval(user, counted, lines),
         "why_off": next((one.why for one in acts if one.why), None),
         "why_not_comment": team_policies.may_comment(user, review.team),
         "regressions": regressions_of(review),
@@ -169,6 +170,13 @@ def acts_of(user: Any, review: ReviewRequest) -> list[Act]:
     ]
 
 
+def own_approval(user: Any, counted: Sequence[Decision], lines: Sequence[Requirement]) -> Decision | None:
+    """The approval of this person that counts, unless it lacks a slower shape that an approver must still accept."""
+    if any(line.code == "regressions" and line.state == "not_met" for line in lines):
+        return None
+    return next((row for row in counted if row.user_id == user.pk), None)
+
+
 def decision_rows(review: ReviewRequest, counted: list[Decision]) -> list[dict[str, Any]]:
     """Every decision, superseded ones marked; an approval that does not count says so."""
     rows = list(decisions_of(review))
@@ -196,10 +204,10 @@ def whose_turn(
             "text": "Approved: it is measured once more with fresh seeds against the present champion.",
         }
     if review.state == "approved":
-        unmet = [TITLES.get(line.code, line.code) for line in lines
+        unmet = [line.sentence for line in lines
                  if line.state in ("not_met", "error") and line.code != "verification"]
-        text = (f"Approved. The verification is ordered once this is met: {', '.join(unmet)}." if unmet else
-                "Approved: the verification is ordered as soon as the evaluator is free.")
+        text = (f"Approved. The verification is not ordered yet. {' '.join(unmet)}" if unmet else
+                "Approved: the verification is ordered in a moment.")
         return {"mine": False, "text": text}
     missing = policies.required_approvals(review.team, policies.effective_tier(review)) - len(counted)
     able = [person for person in policies.eligible(review) if person.pk not in {row.user_id for row in counted}]

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from django.test import Client
-from gate_world import World, medium
+from gate_world import ENVIRONMENT, World, medium
 
+from apps.bridge import api
+from apps.campaigns.jobs.workers import selftest_record
 from apps.reviews.models import ReviewRequest, Thread
+from apps.reviews.selectors import approvals_of
 
 PASSWORD = "a long password"
 
@@ -131,3 +134,31 @@ def test_withdrawing_and_raising_go_through_the_services(
     sign_in(world.ada).post(f"/reviews/{request.pk}/withdraw/", {"reason": "a better one comes"})
     request.refresh_from_db()
     assert request.state == "withdrawn"
+
+
+def test_to_who_approved_already_no_decision_looks_open(
+    world: World, request_row: ReviewRequest, sign_in: Callable[..., Client]
+) -> None:
+    mine = sign_in(world.cem).get(f"/reviews/{request_row.pk}/").content.decode()
+    assert "Approved by you" in mine and 'value="approve"' not in mine and "You approved it" in mine
+    assert 'class="btn quiet" type="submit" name="kind" value="reject"' in mine  # minds may change
+    assert 'value="approve"' in sign_in(world.ben).get(f"/reviews/{request_row.pk}/").content.decode()
+    world.decide(request_row, world.cem, "approve")  # said twice it counts once
+    assert len(approvals_of(request_row)) == 1
+
+
+def test_after_the_last_approval_the_page_names_what_is_waited_for(
+    world: World, request_row: ReviewRequest, sign_in: Callable[..., Client]
+) -> None:
+    def tested(passed: bool) -> None:
+        selftest_record(evaluator_version=api.evaluator_version(), environment_class=ENVIRONMENT, isolation=3,
+                        backend="numba", quick=True, passed=passed, report={})
+
+    tested(False)
+    post(sign_in(world.ben), request_row)
+    request_row.refresh_from_db()
+    assert request_row.state == "approved"
+    text = sign_in(world.ben).get(f"/reviews/{request_row.pk}/").content.decode()
+    assert "The verification is not ordered yet. The evaluator&#x27;s self-test failed" in text
+    tested(True)
+    assert "is ordered in a moment" in sign_in(world.ben).get(f"/reviews/{request_row.pk}/").content.decode()
