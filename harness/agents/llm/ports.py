@@ -44,7 +44,7 @@ class TransportError(HarnessError):
     ``partial`` is what had come in.
     """
 
-    code = "endpoint_failed"
+    code = "endpoint"
 
     def __init__(self, text: str, *, kind: Literal["cancelled", "overflow", "refused", "unavailable", "broken"],
                  partial: Answer | None = None, retries: int = 0) -> None:
