@@ -1,4 +1,4 @@
-"""``manage.py create_person``: an account for a person who signs in with a password, or for a program, which does not."""
+"""``manage.py create_person``: an account for somebody who signs in with a password, or for a program without one."""
 
 from __future__ import annotations
 
