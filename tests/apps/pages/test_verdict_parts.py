@@ -57,12 +57,12 @@ def test_the_matrix_holds_every_case_once() -> None:
     (case,) = document["correctness"]["cases"]
     document["correctness"]["cases"] = [
         case, {**case, "name": "b", "regime": "nan"}, {**case, "name": "c", "dtype": "float16", "passed": False},
-        {**case, "name": "measured 64x64", "regime": "mixed"}]
+        {**case, "name": "measured 64x64", "regime": "mixed"}, {**case, "name": "d", "regime": "normal"}]
     details = cases.case_details(document, {"b": {"layout": "offset"}})
     table = cases.matrix(details)
-    assert table is not None and table.columns == ("spike", "nan", "mixed")
+    assert table is not None and table.columns == ("normal", "mixed", "spike", "nan"), "what is timed leads"
     assert sorted(one.anchor for _, cells in table.rows for cell in cells for one in cell) == [
-        "case-1", "case-2", "case-3", "case-4"]
+        "case-1", "case-2", "case-3", "case-4", "case-5"]
     assert [place for place, _ in table.rows] == [
         "float32, contiguous", "float32, offset", "float16, contiguous", "float32, measured shape"]
 
