@@ -7,6 +7,8 @@ from importlib.util import find_spec
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
+from apps.core.views.absent import api_absent
+
 PAGES = (
     ("", "apps.core.urls"),
     ("", "apps.teams.urls"),
@@ -23,3 +25,4 @@ PAGES = (
 
 urlpatterns: list[URLPattern | URLResolver] = [path("admin/", admin.site.urls)]
 urlpatterns += [path(prefix, include(module)) for prefix, module in PAGES if find_spec(module)]
+urlpatterns += [path(f"api/{rest}", api_absent) for rest in ("", "<path:rest>")]  # after all that exist

@@ -95,10 +95,17 @@ def gigabytes_per_second(value: float | None) -> str:
     return decimal(value, 0 if value >= 100 else 1) + NARROW + "GB/s"
 
 
+def counted(number: int, word: str) -> str:
+    """A number with its noun: ``1 round``, ``2 rounds``. For nouns that take an s."""
+    return f"{count(number)} {word}" if number == 1 else f"{count(number)} {word}s"
+
+
 def teraflops(value: float | None) -> str:
-    """Arithmetic rate: ``650 TFLOP/s``, with a decimal below 100."""
+    """Arithmetic rate: ``650 TFLOP/s``, with a decimal below 100; below 0.1 in ``GFLOP/s``, as a processor has it."""
     if value is None:
         return "unknown"
+    if value < 0.1:
+        return decimal(1000 * value, 0 if value >= 0.01 else 1) + NARROW + "GFLOP/s"
     return decimal(value, 0 if value >= 100 else 1 if value >= 1 else 2) + NARROW + "TFLOP/s"
 
 

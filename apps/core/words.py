@@ -66,6 +66,7 @@ CAMPAIGN_STATES = {
 
 ROUND_STATES = {
     "thinking": Mark("agent", "agent thinks", "info"),
+    "awaited": Mark("agent", "outside agent awaited", ""),
     "evaluating": Mark("run", "evaluating", "info"),
     "concluded": Mark("check", "concluded", ""),
     "failed": Mark("server", "failed", "warn"),

@@ -37,3 +37,8 @@ def one_line(text: str, kept: int = REASON_KEPT) -> str:
 def quoted(text: str, kept: int = QUOTE_KEPT) -> str:
     """A candidate's own words between marks that they cannot contain, so that nobody takes them for the judge's."""
     return "«" + one_line(text, kept).replace("«", "<").replace("»", ">") + "»"
+
+
+def counted(number: int, word: str) -> str:
+    """A number with its noun: ``1 round``, ``2 rounds``, ``0 rounds``. For nouns that take an s."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.domain.proposal import Hypothesis
 from harness.domain.vocabulary import Tier
+from harness.domain.words import counted
 from harness.engine.actions import AskPurpose, PlateauCause, PlateauChoice
 from harness.engine.state import CampaignState, Round, direction_key
 
@@ -76,12 +77,16 @@ def budget_spent(state: CampaignState) -> str | None:
     exceeded by at most one round; rounds and evaluations never are."""
     budget, spent = state.allowance, state.spent
     if budget.rounds is not None and spent.rounds >= budget.rounds:
-        return f"All {budget.rounds} rounds are spent."
+        return _all_spent(budget.rounds, "round")
     if budget.evaluations is not None and spent.evaluations >= budget.evaluations:
-        return f"All {budget.evaluations} evaluations are spent."
+        return _all_spent(budget.evaluations, "evaluation")
     if budget.seconds is not None and spent.seconds >= budget.seconds:
         return f"{spent.seconds:.0f} of {budget.seconds:.0f} seconds are spent."
     return asking_spent(state)
+
+
+def _all_spent(limit: int, word: str) -> str:
+    return f"The one {word} is spent." if limit == 1 else f"All {counted(limit, word)} are spent."
 
 
 def asking_spent(state: CampaignState) -> str | None:
@@ -91,7 +96,7 @@ def asking_spent(state: CampaignState) -> str | None:
     if budget.tokens is not None and spent.tokens >= budget.tokens:
         return f"{spent.tokens} of {budget.tokens} tokens are spent."
     if budget.turns is not None and spent.turns >= budget.turns:
-        return f"{spent.turns} of {budget.turns} turns of the model are spent."
+        return f"{spent.turns} of {counted(budget.turns, 'turn')} of the model are spent."
     if budget.money is not None and spent.money >= budget.money:
         return f"{spent.money:.2f} of {budget.money:.2f} of the money are spent."
     return None
@@ -124,7 +129,8 @@ def plateau_cause(state: CampaignState) -> tuple[PlateauCause, str] | None:
     if any(gain_of(record) >= stop.plateau_gain for record in last):
         return None
     numbers = ", ".join(str(record.number) for record in last)
-    return PlateauCause.NO_GAIN, (f"The last {stop.plateau_rounds} conclusive rounds ({numbers}) brought no gain of "
+    window_of = counted(stop.plateau_rounds, "conclusive round")
+    return PlateauCause.NO_GAIN, (f"The last {window_of} ({numbers}) brought no gain of "
                                   f"{stop.plateau_gain:.0%}, in {len(directions - {None})} directions, and no ranked "
                                   "hypothesis is untried.")
 

@@ -83,6 +83,8 @@ GRANTS = {
 
 
 def _sentences(goal: Any) -> list[str]:
+    from harness.domain.words import counted
+
     weights, limits, budget, stop = goal.objective.weights, goal.limits, goal.budget, goal.stop
     shares = [f"{round(100 * value)} % {name}" for name, value in (
         ("latency", weights.latency), ("throughput", weights.throughput), ("stability", weights.stability),
@@ -110,15 +112,16 @@ def _sentences(goal: Any) -> list[str]:
             f"{key} {low} to {high}" for key, (low, high) in goal.adjustable.items()) + ".")
     lines.append(f"Not allowed: {', '.join(goal.prohibited)}.")
     spent = [text for value, text in (
-        (budget.rounds, f"{budget.rounds} rounds"), (budget.evaluations, f"{budget.evaluations} evaluations"),
+        (budget.rounds, counted(budget.rounds or 0, "round")),
+        (budget.evaluations, counted(budget.evaluations or 0, "evaluation")),
         (budget.seconds, f"{(budget.seconds or 0) / 60:g} minutes"), (budget.tokens, f"{budget.tokens} tokens"),
-        (budget.turns, f"{budget.turns} turns of the model"),
+        (budget.turns, f"{counted(budget.turns or 0, 'turn')} of the model"),
         (budget.money, f"{budget.money or 0:g} of the money that its endpoint is priced in"),
     ) if value is not None]
     lines.append(f"The agent is {goal.agent.kind}; it may spend {', '.join(spent)}, whichever ends first.")
     if budget.at_limit == "ask":
         lines.append("When the budget is spent it asks whether to raise it, and holds no device while it waits.")
-    lines.append(f"It waits for you after {stop.plateau_rounds} conclusive rounds without a gain of "
+    lines.append(f"It waits for you after {counted(stop.plateau_rounds, 'conclusive round')} without a gain of "
                  f"{100 * stop.plateau_gain:g} %, or at {100 * stop.roof_share:g} % of the measured roof.")
     if stop.pause_after_diagnosis:
         lines.append("It pauses after the diagnosis, so that you can strike or edit hypotheses.")

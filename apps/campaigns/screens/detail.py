@@ -215,6 +215,7 @@ def plot_sentence(shown: list[plots.RoundPoint], lines: list[plots.Reference]) -
         return "No round was timed yet."
     number, ratio = steps[-1]
     others = ", ".join(f"{line.label} {figures.ratio(line.ratio)}" for line in lines)
-    return f"The incumbent stands at {figures.ratio(ratio)} since round {number}, after {len(shown)} rounds." + (
+    rounds = figures.counted(len(shown), "round")
+    return f"The incumbent stands at {figures.ratio(ratio)} since round {number}, after {rounds}." + (
         f" {others}." if others else ""
     )

@@ -49,7 +49,8 @@ class CampaignRow:
     def now(self) -> str:
         """What happens now, in a word: the stage, or that the agent thinks."""
         if self.job is None:
-            return "agent thinks" if self.campaign.state == "running" else ""
+            thinks = "outside agent awaited" if self.campaign.agent_kind == "mcp" else "agent thinks"
+            return thinks if self.campaign.state == "running" else ""
         if self.job.state == JobState.QUEUED:
             return "queued"
         return (self.job.progress or {}).get("stage") or "evaluating"

@@ -13,6 +13,8 @@ from apps.core import figures
 from apps.kernels.screens.sheet import STAGES, sheet
 
 ROUND_OPEN = (RoundState.THINKING, RoundState.EVALUATING)
+OUTSIDE = "mcp"
+AWAITED = "awaited"
 ICONS = {"done": "check", "on": "run", "fail": "cross", "skipped": "dash", "": "dot"}
 
 
@@ -62,7 +64,9 @@ def stepper_of(one: Round | None, job: Job | None, *, ended: bool = False) -> St
     mine = job if job is not None and job.round_id == one.pk and running else None
     thinks = running and thinking(one)
     clock = figures.duration(figures.age_seconds(one.state_since)) if thinks else ""
-    first = [Step("agent thinks", "on" if thinks else "done", clock)] if one.number else []
+    outside = one.campaign.agent_kind == OUTSIDE
+    name, clock = ("outside agent", f"awaited, {clock}" if thinks else "") if outside else ("agent thinks", clock)
+    first = [Step(name, "on" if thinks else "done", clock)] if one.number else []
     if mine is not None and mine.state in (JobState.QUEUED, JobState.LEASED):
         steps = job_steps(mine)  # measured anew: what an attempt before it reached is past
     elif one.verdict is not None:
@@ -78,8 +82,13 @@ def thinking(one: Round) -> bool:
 
 
 def shown_state(one: Round) -> str:
-    """The state as pages say it: an open round 0 is evaluated from its start."""
-    return str(RoundState.EVALUATING if one.state == RoundState.THINKING and not one.number else one.state)
+    """The state as pages say it: an open round 0 is evaluated from its start, and an agent from outside is waited for:
+    what it does meanwhile nobody here knows."""
+    if one.state != RoundState.THINKING:
+        return str(one.state)
+    if not one.number:
+        return str(RoundState.EVALUATING)
+    return AWAITED if one.campaign.agent_kind == OUTSIDE else str(RoundState.THINKING)
 
 
 def verdict_steps(one: Round) -> list[Step]:

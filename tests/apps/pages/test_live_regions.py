@@ -21,7 +21,7 @@ from apps.campaigns.models import Campaign, Job, Round
 from apps.campaigns.screens.detail import rounds_without_gain
 from apps.campaigns.screens.rounds import log_rows, rounds_with_verdicts
 from apps.campaigns.screens.stepper import stepper_of
-from apps.core import figures
+from apps.core import figures, words
 from apps.leaderboards.selectors import board
 from apps.reviews.models import ReviewRequest
 from apps.reviews.selectors import inbox_for, promotions_blocked, spot_checks_for
@@ -92,6 +92,18 @@ def test_nobody_thinks_in_round_0_it_is_measured_from_its_start(world: World) ->
     stepper = stepper_of(row, None)
     assert stepper is not None and (stepper.steps[0].name, stepper.steps[0].state) == ("agent thinks", "on")
     assert log_rows([row])[0].state == RoundState.THINKING
+
+
+def test_an_agent_from_outside_is_awaited_and_not_said_to_think(world: World) -> None:
+    world.campaign.agent_kind = "mcp"
+    row = Round(pk=999, campaign=world.campaign, number=1, state=RoundState.THINKING, state_since=timezone.now())
+    stepper = stepper_of(row, None)
+    assert stepper is not None and stepper.steps[0].name == "outside agent"
+    assert stepper.steps[0].clock.startswith("awaited, ")
+    assert words.mark("round", stepper.state).word == "outside agent awaited"
+    row.state = RoundState.EVALUATING
+    stepper = stepper_of(row, None)
+    assert stepper is not None and (stepper.steps[0].clock, stepper.state) == ("", "evaluating")
 
 
 def test_a_running_round_shows_the_stage_of_its_own_job(world: World) -> None:

@@ -47,3 +47,10 @@ def test_a_number_that_is_none_is_explained(client: Client, scene: Scene, after:
     client.force_login(scene.member)
     answer = client.get(_address(scene, after))
     assert answer.status_code == 422 and "event number" in answer.json()["text"]
+
+
+@pytest.mark.parametrize("address", ["/api/v1/nothing", "/api/v1/campaigns/", "/api/v1/campaigns/x/events", "/api/v2/"])
+def test_an_unknown_address_is_answered_by_a_document(client: Client, address: str) -> None:
+    for answer in (client.get(address), client.post(address)):
+        assert (answer.status_code, answer["Content-Type"]) == (404, "application/json")
+        assert answer.json()["code"] == "not_found" and "docs/api.md" in answer.json()["text"]

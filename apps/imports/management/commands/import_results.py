@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from apps.core.errors import Invalid
+from apps.core.figures import counted
 from apps.imports.services import report_import
 from apps.teams.models import User
 
@@ -42,5 +43,5 @@ class Command(BaseCommand):
             except Invalid as error:
                 where = f" ({error.key})" if error.key else ""
                 raise CommandError(f"{path}{where}: {error.text}") from error
-            told = f"{row.boards.count()} operators on {row.hardware}, measured {row.measured_at:%Y-%m-%d}"
+            told = f"{counted(row.boards.count(), 'operator')} on {row.hardware}, measured {row.measured_at:%Y-%m-%d}"
             self.stdout.write(f"{path}: {told}: {'imported' if new else 'imported before, nothing changed'}.")
