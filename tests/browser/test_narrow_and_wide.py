@@ -97,6 +97,27 @@ def test_cards_of_a_phone_name_their_first_cell_and_explain_themselves_at_the_en
     assert word == '"Round"'
 
 
+COVERED = """() => {
+  const bar = document.querySelector(".decision").getBoundingClientRect();
+  return document.activeElement.getBoundingClientRect().bottom > bar.top;
+}"""
+
+
+def test_what_has_the_focus_is_never_below_the_decision_bar_of_a_phone(at: Callable[..., Page]) -> None:
+    links = "".join(f'<p><a href="#{place}">line {place}</a></p>' for place in range(60))
+    acts = "".join(f'<button class="btn">{word}</button>' for word in
+                   ("Comment", "Request changes", "Reject", "Veto", "Approve"))
+    page = at(PHONE, f"""{links}<div class="decision"><form><p class="at-stake"><span><b>3.303×</b> over it</span></p>
+      <textarea rows="1"></textarea><div class="acts">{acts}</div>
+      <p class="reason">1 approval missing; you may give one. Promotion starts with the last one.</p></form></div>""")
+    covered = []
+    for place in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate(COVERED):
+            covered.append(place)
+    assert covered == []
+
+
 HEAD = """<div class="page-head"><div><h1>A campaign</h1></div><div class="row"><button class="btn">Pause</button>
 <details class="menu right"><summary class="btn bad">Stop…</summary><ul><li><form class="pad col"><label for="why">Why?
 Kept in the audit trail.</label><textarea id="why"></textarea><button class="btn bad">Stop it</button></form></li></ul>
