@@ -85,6 +85,17 @@ def test_a_dependent_launch_that_could_end_before_the_one_ahead_of_it(record, co
         assert "gdc_wait" in caught.value.text
 
 
+@pytest.mark.sandbox
+def test_what_a_launch_ahead_writes_is_touched_behind_the_wait_alone(record, compiler):
+    touched = f"tl.store(out + at, 3.0 * tl.load(out + at))\n        {WAIT}"
+    for compile_ in (binaries_of, compile_plans):
+        with pytest.raises(CompileFailed) as caught:
+            compile_([record(source(first=TRIGGER, last=touched))], compiler)
+        assert (caught.value.problem, caught.value.function) == ("refused", "_second")
+        assert "behind the wait alone" in caught.value.text
+    assert len(binaries_of([record(source(last=touched))], compiler)[0]) == 2  # begins when the first has ended
+
+
 ALONE = "_second[(4,)](x, out, BLOCK=16, launch_pdl=True)"
 
 

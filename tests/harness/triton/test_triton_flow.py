@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.backends.triton.compiler.flow import every_program_waits, triggers
+from harness.backends.triton.compiler.flow import every_program_waits, touched_before_waiting, triggers
 
 WAIT = "griddepcontrol.wait; // dummy %r1\n"
 TRY = ".reg .pred done;\nagain:\n mbarrier.try_wait.parity.shared::cta.b64 done, [%r1], 0;\n @!done bra.uni again;\n"
@@ -80,3 +80,32 @@ def test_of_warps_that_work_for_others_one_side_waits() -> None:
 def test_an_early_trigger_is_seen_anywhere_but_in_comments() -> None:
     assert triggers(ptx("griddepcontrol.launch_dependents; ret;"))
     assert not triggers(ptx("// griddepcontrol.launch_dependents;\n ret;"))
+
+
+ADDRESSES = """ld.param.b64 %rd1, [k_param_0];
+ ld.param.b64 %rd2, [k_param_1];
+ ld.param.b64 %rd3, [k_param_2];
+ mad.wide.s32 %rd4, %r1, 4, %rd1;
+ add.s64 %rd5, %rd2, %rd9;
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "touched"),
+    [
+        ("ld.global.b32 { %r2 }, [ %rd4 + 0 ];\n WAIT st.global.b32 [ %rd5 + 0 ], { %r2 };\n ret;", (0,)),
+        ("WAIT ld.global.b32 { %r2 }, [ %rd4 + 0 ];\n ret;", ()),
+        ("@%p1 st.global.v2.b32 [ %rd5 + 8 ], { %r2, %r3 };\n WAIT ret;", (1,)),
+        ("@%p1 bra $L1;\n WAIT ld.global.b32 %r2, [%rd4];\n ret;\n"
+         "$L1:\n red.global.add.u32 [%rd3], 1;\n WAIT ret;", (2,)),
+        ("st.shared.b64 [ %r5 + 0 ], %rd4;\n "
+         "ld.shared.b64 %rd7, [%r6];\n ld.global.b32 %r2, [%rd7];\n WAIT ret;", (0,)),
+        ("ld.global.b64 %rd8, [%rd4];\n add.s64 %rd10, %rd5, %rd8;\n WAIT ld.global.b32 %r2, [%rd10];\n ret;", (0,)),
+        ("mov.b64 %rd11, k_param_3;\n cvta.param.u64 %rd12, %rd11;\n cp.async.bulk.tensor.2d.shared::cta.global"
+         ".mbarrier::complete_tx::bytes [%r1], [%rd12, {%r2, %r3}], [%r4];\n WAIT ret;", (3,)),
+        ("ld.b32 %r2, [%rd4];\n st.local.b32 [%rd5], %r2;\n ld.shared.b32 %r3, [%r9];\n WAIT ret;", (0,)),
+    ],
+)
+def test_what_is_touched_before_the_wait(body: str, touched: tuple[int, ...]) -> None:
+    text = ptx(ADDRESSES + body.replace("WAIT", WAIT))
+    assert touched_before_waiting(text, specialised=False) == touched

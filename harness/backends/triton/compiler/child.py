@@ -103,6 +103,7 @@ def _kernel(path: Path, kernel: dict[str, Any], target: Any, look: Callable[...,
         "symbol": str(meta.name),
         "triggers": looked.triggers or flow.triggers(ptx),
         "waits": looked.waits and flow.every_program_waits(ptx, specialised=specialised),
+        "unwaited": flow.touched_before_waiting(ptx, specialised=specialised),
         "cubin": base64.b64encode(compiled.asm["cubin"]).decode("ascii"),
     }
 

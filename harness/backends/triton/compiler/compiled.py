@@ -87,9 +87,11 @@ def check_dependence(plan: LaunchPlan, facts: Sequence[KernelFacts]) -> None:
     would lie outside the clock. One that waits cannot. Without an early trigger the hardware starts a dependent launch
     when the one ahead has ended; but what runs ahead of a call, and whether that has one, is not known.
 
+    What a launch ahead wrote is whole behind the wait alone, however late that launch let the next one begin.
+
     Raises:
-        CompileFailed: a launch of the plan lets the next one begin early, and a dependent one does not wait; or its
-            first step is a dependent launch that does not wait.
+        CompileFailed: a launch of the plan lets the next one begin early, and a dependent one does not wait, or touches
+            what a launch ahead is given before it does; or its first step is a dependent launch that does not wait.
     """
     launches = [step["launch"] for step in plan.steps if "launch" in step]
     first = plan.steps[0].get("launch") if plan.steps else None
@@ -99,11 +101,28 @@ def check_dependence(plan: LaunchPlan, facts: Sequence[KernelFacts]) -> None:
                 "function itself, before any branch, or leave launch_pdl out")
         raise CompileFailed("refused", first["function"], text)
     early = next((launch["function"] for launch, found in zip(launches, facts, strict=True) if found.triggers), None)
+    if early is None:
+        return
+    ahead: set[int] = set()
     for launch, found in zip(launches, facts, strict=True):
-        if early is not None and launch["pdl"] and not found.waits and not found.problem:
-            text = (f"it is launched with launch_pdl beside '{early}', which calls gdc_launch_dependents, but does not "
-                    "call gdc_wait() in every program. Call it in the kernel function itself, before any branch")
-            raise CompileFailed("refused", launch["function"], text)
+        if launch["pdl"] and not found.problem:
+            if not found.waits:
+                text = (f"it is launched with launch_pdl beside '{early}', which calls gdc_launch_dependents, but does "
+                        "not call gdc_wait() in every program. Call it in the kernel function itself, before any "
+                        "branch")
+                raise CompileFailed("refused", launch["function"], text)
+            touched = {_buffer_of(launch["args"][n]) for n in found.unwaited if n < len(launch["args"])} & ahead
+            if touched:
+                text = (f"before it calls gdc_wait() it reads or writes a tensor that a launch ahead is given, beside "
+                        f"'{early}', which calls gdc_launch_dependents: what that one wrote is whole behind the wait "
+                        "alone. Move those loads and stores behind it")
+                raise CompileFailed("refused", launch["function"], text)
+        ahead |= {number for argument in launch["args"] if (number := _buffer_of(argument)) is not None
+                  and plan.buffers[number].kind != "input"}
+
+
+def _buffer_of(argument: dict) -> int | None:
+    return argument.get("tensormap", argument).get("buffer")
 
 
 def _bytes_of(argument: dict) -> int:

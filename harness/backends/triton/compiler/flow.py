@@ -40,6 +40,15 @@ class _Body:
         return _NOWHERE
 
 
+_REGISTER = re.compile(r"%[\w.]+")
+_PARAMETER = re.compile(r"_param_(\d+)")
+_ADDRESS = re.compile(r"\[([^\]]*)\]")
+_MEMORY = {"ld", "ldu", "st", "atom", "red", "cp", "prefetch"}
+_ELSEWHERE = {"param", "shared", "shared::cta", "local", "const"}
+_SHARED = "shared"
+"""Stands for whatever lies in shared memory, where addresses change threads."""
+
+
 def every_program_waits(ptx: str, *, specialised: bool) -> bool:
     """Whether there is a wait in the entry function of ``ptx``, and no path through it that ends without one. Waits of
     other functions do not count; whatever cannot be read is a path without one.
@@ -47,16 +56,27 @@ def every_program_waits(ptx: str, *, specialised: bool) -> bool:
     ``specialised``: the kernel has warps that work for the others. The first branch tells these apart, and a program
     lasts as long as any of them: one side has to wait.
     """
-    text = _LINE.sub("", _COMMENT.sub("", ptx))
-    entry = _ENTRY.search(text)
+    entry = _entry(ptx)
+    return entry is not None and any(_waits(*entry, start) for start in _starts(entry[0], specialised))
+
+
+def touched_before_waiting(ptx: str, *, specialised: bool) -> tuple[int, ...]:
+    """Numbers of the parameters that addresses come from which a program reads or writes before it waits, in the entry
+    function; where ``specialised``, by the side that waits."""
+    entry = _entry(ptx)
     if entry is None:
-        return False
-    body = _read(text, entry.end())
-    others = text[:entry.start()] + text[body.end:]
-    calls_end = re.search(r"\b(?:exit|trap)\s*;", others) is not None
-    fork = next((n for n, (guard, opcode, _, _) in enumerate(body.steps) if guard and opcode.startswith("bra")), None)
-    starts = [0] if fork is None or not specialised else _after(body, fork)
-    return any(_waits(body, start, calls_end) for start in starts)
+        return ()
+    body, calls_end = entry
+    sources, found = _sources(body), set[int]()
+    for start in _starts(body, specialised):
+        if specialised and not _waits(body, calls_end, start):
+            continue
+        for number in _unwaited(body, start):
+            _, opcode, operands, _ = body.steps[number]
+            if _is_memory(opcode):
+                for name in _names(" ".join(_ADDRESS.findall(operands))):
+                    found |= sources.get(name, set()) if name[0] == "%" else {int(name)}
+    return tuple(sorted(found))
 
 
 def triggers(ptx: str) -> bool:
@@ -91,6 +111,73 @@ def _read(text: str, at: int) -> _Body:
             at = stop + 1
 
 
+def _entry(ptx: str) -> tuple[_Body, bool] | None:
+    """The entry function, and whether other functions may end a thread."""
+    text = _LINE.sub("", _COMMENT.sub("", ptx))
+    entry = _ENTRY.search(text)
+    if entry is None:
+        return None
+    body = _read(text, entry.end())
+    others = text[:entry.start()] + text[body.end:]
+    return body, re.search(r"\b(?:exit|trap)\s*;", others) is not None
+
+
+def _starts(body: _Body, specialised: bool) -> list[int]:
+    fork = next((n for n, (guard, opcode, _, _) in enumerate(body.steps) if guard and opcode.startswith("bra")), None)
+    return [0] if fork is None or not specialised else _after(body, fork)
+
+
+def _unwaited(body: _Body, start: int) -> set[int]:
+    """The instructions that paths from ``start`` reach without a wait, the waits themselves included."""
+    pending, seen = [start], set[int]()
+    while pending:
+        number = pending.pop()
+        if number in seen or not 0 <= number < len(body.steps):
+            continue
+        seen.add(number)
+        guard, opcode, _, _ = body.steps[number]
+        if (opcode == WAIT or opcode.partition(".")[0] in _ENDS) and not guard:
+            continue
+        pending += _after(body, number)
+    return seen
+
+
+def _is_memory(opcode: str) -> bool:
+    """Whether an instruction reads or writes what other programs see."""
+    kind, *parts = opcode.split(".")
+    return kind in _MEMORY and ("global" in parts or _ELSEWHERE.isdisjoint(parts))
+
+
+def _names(text: str) -> list[str]:
+    """Registers, and parameters by their numbers."""
+    return [*_REGISTER.findall(text), *_PARAMETER.findall(text)]
+
+
+def _sources(body: _Body) -> dict[str, set[int]]:
+    """Per register the parameters that its value is made of, wherever it is set; what was read from memory is new."""
+    moves: list[tuple[list[str], list[str]]] = []
+    for _, opcode, operands, _ in body.steps:
+        kind, *parts = opcode.split(".")
+        first, _, rest = operands.partition("}" if operands.startswith("{") else ",")
+        if kind in ("ld", "ldmatrix") and _SHARED in opcode:
+            moves.append((_names(first), [_SHARED]))
+        elif kind in ("st", "stmatrix") and _SHARED in opcode:
+            moves.append(([_SHARED], _names(rest)))
+        elif kind not in _MEMORY or "param" in parts:
+            moves.append((_names(first), _names(rest)))
+    found: dict[str, set[int]] = {}
+    growing = True
+    while growing:
+        growing = False
+        for targets, given in moves:
+            known = set[int]().union(*(found.get(name, set()) if not name.isdigit() else {int(name)} for name in given))
+            for name in targets:
+                if not known <= found.setdefault(name, set()):
+                    found[name] |= known
+                    growing = True
+    return found
+
+
 def _after(body: _Body, number: int) -> list[int]:
     """Where the instruction may lead; ``_NOWHERE`` where that cannot be read."""
     guard, opcode, operands, scope = body.steps[number]
@@ -111,7 +198,7 @@ def _listed(body: _Body, scope: Scope, name: str) -> list[int]:
     return [body.place(scope, label.strip()) for label in body.steps[place][2].split(",")]
 
 
-def _waits(body: _Body, start: int, calls_end: bool) -> bool:
+def _waits(body: _Body, calls_end: bool, start: int) -> bool:
     """Whether paths from ``start`` come to a wait, and none ends, or gets lost, before."""
     pending, seen, found = [start], set[int](), False
     while pending:

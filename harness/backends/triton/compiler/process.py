@@ -45,7 +45,8 @@ class KernelFacts:
     ``refused`` (the IR holds what plans may not), ``infeasible`` (more than the device has), ``error`` (it does
     not compile), ``crash``, ``timeout``. ``binary`` is the digest of the whole file, ``code`` of the machine code
     alone, which is what equal kernels share; ``parameters`` are the bytes of each in the binary's own table.
-    ``triggers`` and ``waits``: see ``lint.Looked``."""
+    ``triggers`` and ``waits``: see ``lint.Looked``; ``unwaited`` are the numbers of the parameters that it reads or
+    writes through before it waits."""
 
     problem: str = ""
     text: str = ""
@@ -62,6 +63,7 @@ class KernelFacts:
     parameters: tuple[int, ...] = ()
     triggers: bool = False
     waits: bool = False
+    unwaited: tuple[int, ...] = ()
     cubin: bytes = field(default=b"", repr=False)
 
 
@@ -167,7 +169,8 @@ def _facts(answer: dict[str, Any]) -> KernelFacts:
         code, sizes = code_digest(cubin, answer["symbol"]), tuple(p.size for p in parameters(cubin, answer["symbol"]))
     except NotACubin as error:
         return KernelFacts("error", f"The compiler's binary cannot be read: {error}.")
-    return KernelFacts(**{**answer, "cubin": cubin, "code": code, "parameters": sizes})
+    return KernelFacts(**{**answer, "cubin": cubin, "code": code, "parameters": sizes,
+                          "unwaited": tuple(answer["unwaited"])})
 
 
 _processes: dict[str, CompilerProcess] = {}
