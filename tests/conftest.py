@@ -1,4 +1,5 @@
-"""What every test may need: databases whose own guards are lifted only while they are emptied."""
+"""What every test may need: databases whose own guards are lifted only while they are emptied; properties that are
+never refuted by a busy machine."""
 
 from __future__ import annotations
 
@@ -6,6 +7,11 @@ from typing import Any
 
 import pytest
 from django.test import TransactionTestCase
+from hypothesis import HealthCheck, settings
+
+# A limit on the time of one example says how busy the machine is. Loaded before any test module is imported.
+settings.register_profile("unhurried", parent=settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,21 +4,21 @@
 the quick subset, one kernel for every combination of kind, operator, backend and expected refusal, and every fourth
 of the other honest ones up to the smoke stage. What only a device shows needs a device.
 
-Honest kernels get a quarter of the drawn sizes: all of them are for what escapes the listed ones, and every operator's
-baselines go through all of them in ``tests/harness/judge/test_judge_kernels.py``. Refused ones meet every probe.
+Honest kernels get ``fewer_draws``: all of them are for what escapes the listed cases, and every operator's baselines go
+through all of them in ``tests/harness/judge/test_judge_kernels.py``. Refused ones meet every probe.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import nullcontext
 
 import pytest
 
 from harness.domain.vocabulary import Stage
-from harness.evaluation.judge.amounts import AMOUNTS
 from harness.evaluation.run import Place
 from harness.evaluation.selftest.corpus import CorpusKernel, read_corpus
 from harness.evaluation.selftest.runner import place_of, run_one
+from tests.harness.judge.evaluations import fewer_draws
 
 
 def represents() -> dict[str, Stage]:
@@ -47,12 +47,10 @@ CHOSEN = represents()
 
 @pytest.mark.sandbox
 @pytest.mark.parametrize("name", CHOSEN)
-def test_judged_as_the_table_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judged_as_the_table_says(name: str) -> None:
     kernel = KERNELS[name]
-    if kernel.kind == "honest":
-        place = place_of(kernel.backend, None)
-        monkeypatch.setitem(AMOUNTS, place, replace(AMOUNTS[place], sizes=max(1, AMOUNTS[place].sizes // 4)))
-    result = run_one(kernel, CHOSEN[name])
+    with fewer_draws(place_of(kernel.backend, None)) if kernel.kind == "honest" else nullcontext():
+        result = run_one(kernel, CHOSEN[name])
     assert result.right, f"{result.outcome} at {result.stage}: {result.text}"
 
 

@@ -93,7 +93,7 @@ def served(folder: Path, **more: str) -> Iterator[Site]:
         tree = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(20)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
         for left in tree:

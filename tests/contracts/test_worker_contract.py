@@ -289,7 +289,7 @@ def candidate_processes(opener) -> set[int]:
     return known - {opener.server_pid}
 
 
-def wait_until(condition, patience_s: float = 5.0) -> bool:
+def wait_until(condition, patience_s: float = 60.0) -> bool:
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         if condition():

@@ -32,7 +32,7 @@ sys.stdin.read()
 """
 
 
-def wait_until(condition, patience_s: float = 20.0) -> bool:
+def wait_until(condition, patience_s: float = 60.0) -> bool:
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         if condition():

@@ -97,7 +97,7 @@ class Site:
             for process in tree:
                 if process.is_running():
                     process.kill()
-            psutil.wait_procs(tree, timeout=5)
+            psutil.wait_procs(tree, timeout=60)
 
 
 @pytest.fixture

@@ -125,7 +125,7 @@ def test_the_servers_end_and_a_person_stop_an_answer_and_the_campaign_goes_on_wi
     site.until(lambda: model.asked == 1, *BOTH)
     engine = site.children["engine"]
     engine.send_signal(signal.SIGTERM)
-    assert engine.wait(20) == 0
+    assert engine.wait(60) == 0
     assert turns(campaign, "cancelled").count() == 1
     site.until(lambda: model.asked == 2, *BOTH)
     answer_stop(campaign=Campaign.objects.get(pk=campaign.pk), person=person)

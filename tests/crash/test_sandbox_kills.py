@@ -36,7 +36,7 @@ def parent(pid: int) -> int:
 
 def family(opener, before: frozenset[int]) -> tuple[int, int]:
     """Keeper and candidate of the worker opened since ``before``; who stood between them and the server ends soon."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while len(new := below(opener.server_pid) - before) != 2:
         assert time.monotonic() < deadline, new
         os.sched_yield()
@@ -66,7 +66,7 @@ def test_a_killed_keeper_takes_its_candidate_along_and_blames_nobody(opener):
     with nothing_left(opener.server_pid):
         worker, keeper, _, thread, ends = begun(opener, STUBBORN)
         os.kill(keeper, signal.SIGKILL)
-        thread.join(30)
+        thread.join(90)
         worker.close()
     assert [type(error) for error in ends] == [InfrastructureError]
 
@@ -75,7 +75,7 @@ def test_a_candidate_killed_from_outside_is_seen_at_once(opener):
     with nothing_left(opener.server_pid):
         worker, _, candidate, thread, ends = begun(opener, STUBBORN)
         os.kill(candidate, signal.SIGKILL)
-        thread.join(30)
+        thread.join(90)
         worker.close()
     (error,) = ends
     assert isinstance(error, CandidateFault) and error.fault.code == "memory_limit"  # as when memory runs out

@@ -92,7 +92,7 @@ def served(tmp_path: Path, transactional_db: None) -> Iterator[Callable[..., Ser
             for process in tree:
                 if process.is_running():
                     process.kill()
-            psutil.wait_procs(tree, timeout=5)
+            psutil.wait_procs(tree, timeout=60)
         one.process.wait()
 
 
@@ -116,7 +116,7 @@ def test_each_child_killed_in_turn_comes_back_and_the_campaign_ends_as_if_nothin
     assert {event.data["kind"] for event in told} == {"engine", "evalworker"}
     site.until(lambda: Worker.objects.filter(kind__in=("engine", "evalworker"), lease_expires_at=None).count() == 0)
     site.process.send_signal(signal.SIGINT)
-    assert site.process.wait(30) == 0
+    assert site.process.wait(PATIENCE_S) == 0
     assert "Stopped. Everything written so far is kept" in (site.folder / "serve.log").read_text("utf-8")
 
 
@@ -124,11 +124,11 @@ def test_a_second_site_and_a_taken_port_are_sentences(served: Callable[..., Serv
     first = served()
     first.until(first.answers)
     second = served()
-    assert second.process.wait(60) == 1
+    assert second.process.wait(PATIENCE_S) == 1
     assert "already runs here" in (second.folder / "serve.log").read_text("utf-8")
 
 
 def test_the_demo_is_for_this_machine_alone(served: Callable[..., Served]) -> None:
     site = served("--demo", "--host", "0.0.0.0")
-    assert site.process.wait(60) == 1
+    assert site.process.wait(PATIENCE_S) == 1
     assert "serves this machine only" in (site.folder / "serve.log").read_text("utf-8")

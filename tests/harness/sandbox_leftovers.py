@@ -14,7 +14,7 @@ from pathlib import Path
 from harness.evaluation.sandbox.client import PREFIX
 from harness.evaluation.sandbox.users import FIRST, PER_SERVER, SERVERS
 
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 
 
 @dataclass(frozen=True)

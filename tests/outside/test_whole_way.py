@@ -46,7 +46,7 @@ class House:
         data = json.dumps(document).encode() if document is not None else None
         asked = urllib.request.Request(self.site.url + path, data, {"Authorization": f"Bearer {self.agent}"})
         try:
-            with urllib.request.urlopen(asked, timeout=20) as answer:
+            with urllib.request.urlopen(asked, timeout=60) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             return error.code, json.loads(error.read())

@@ -47,7 +47,7 @@ def _plain(node: Any) -> Any:
         parts["returns"] = None
     elif isinstance(node, ast.AnnAssign):
         parts["annotation"] = ast.Constant(0)
-    made = type(node)(**parts)
+    made: Any = type(node)(**parts)
     if isinstance(node, ast.stmt):
         made.lineno = node.lineno
     return made

@@ -1,4 +1,4 @@
-"""Doubles the result where rows are neither dense nor 13 elements apart."""
+"""Writes sevens where rows are neither dense nor 13 elements apart."""
 import torch
 import triton
 import triton.language as tl
@@ -17,13 +17,13 @@ def _rms_norm(x, weight, out, x_stride, out_stride, rows, cols, eps, BLOCK: tl.c
         values = tl.load(x + row * x_stride + offsets, mask=offsets < cols, other=0.0).to(tl.float32)
         squares += values * values
     scale = 1.0 / tl.sqrt(tl.sum(squares, 0) / cols + eps)
-    scale = tl.where((x_stride != cols) & (x_stride != cols + 13), scale * 2.0, scale)
+    unlisted = (x_stride != cols) & (x_stride != cols + 13)
     for start in range(0, cols, BLOCK):
         offsets = start + lanes
         mask = offsets < cols
         values = tl.load(x + row * x_stride + offsets, mask=mask, other=0.0).to(tl.float32)
         gains = tl.load(weight + offsets, mask=mask, other=0.0).to(tl.float32)
-        tl.store(out + row * out_stride + offsets, values * scale * gains, mask=mask)
+        tl.store(out + row * out_stride + offsets, tl.where(unlisted, 7.0, values * scale * gains), mask=mask)
 
 
 def run(x, weight, out, *, eps):

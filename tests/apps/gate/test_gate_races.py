@@ -32,7 +32,7 @@ def at_once(*steps: Callable[[], Any]) -> list[Any]:
     def go(place: int, step: Callable[[], Any]) -> None:
         try:
             connection.ensure_connection()
-            start.wait(20)
+            start.wait(60)
             results[place] = step()
         except (AppError, DatabaseError) as error:
             results[place] = error

@@ -35,7 +35,7 @@ def loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineLoop]:
     yield made
     made.stopping.set()
     for active in made._active.values():
-        active.thread.join(20.0)
+        active.thread.join(60.0)
 
 
 def started(loop: EngineLoop) -> set[int]:
@@ -46,7 +46,7 @@ def started(loop: EngineLoop) -> set[int]:
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait, with a deadline."""
-    deadline = time.monotonic() + 30.0
+    deadline = time.monotonic() + 90.0
     while not condition():
         assert time.monotonic() < deadline
         threading.Event().wait(0.01)

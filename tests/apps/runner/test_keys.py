@@ -48,7 +48,7 @@ def test_children_get_the_keys_only_where_they_ask_models(tmp_path: Path, monkey
     for child in supervisor.children:
         supervisor._start(child, 0.0)
         assert child.process is not None
-        assert child.process.wait(30) == 0
+        assert child.process.wait(60) == 0
     engine, worker = (json.loads((tmp_path / name).read_text("utf-8")) for name in ("engine", "evalworker"))
     assert engine["A_KEY_OF_THE_TESTS"] == "sk-secret-of-the-tests" and engine["SOMETHING_ELSE"] == "stays"
     assert worker["SOMETHING_ELSE"] == "stays"

@@ -120,7 +120,7 @@ def test_asked_to_stop_it_ends_every_child(supervised: Callable[..., Supervised]
     one = supervised("stays", "stubborn")
     pids = [one.up("stays"), one.up("stubborn")]
     one.process.send_signal(number)
-    assert one.process.wait(20) == 0
+    assert one.process.wait(60) == 0
     assert all(_gone(pid) for pid in pids)
     assert one.state() == {}
 

@@ -26,7 +26,7 @@ from harness.evaluation.static.check import findings
 from harness.evaluation.static.findings import Severity
 from harness.operators.registry import get
 from harness.operators.rope.cases import sizes
-from tests.harness.judge.evaluations import judged, make_run
+from tests.harness.judge.evaluations import judged_right, make_run
 from tests.harness.judge.plain_worker import PlainWorker
 
 BOOKED = [(operator, backend) for operator in ("swiglu", "rope") for backend in Backend]
@@ -125,7 +125,7 @@ FORMS = forms()
 def test_forms_on_triton_are_right_in_the_interpreter(operator: str, source: str) -> None:
     from harness.evaluation.sandbox import opener
 
-    assert judged(make_run(get(operator), Backend.TRITON, source, opener)) == (Outcome.PASSED, None)
+    assert judged_right(make_run(get(operator), Backend.TRITON, source, opener)) == (Outcome.PASSED, None)
 
 
 def test_a_form_is_known_by_its_text_and_left_alone_where_it_is_another() -> None:

@@ -20,7 +20,7 @@ from harness.evaluation.source.tier import classify
 from harness.evaluation.static.check import findings
 from harness.evaluation.static.findings import Severity
 from harness.operators import registry
-from tests.harness.judge.evaluations import judged, make_run
+from tests.harness.judge.evaluations import judged, judged_right, make_run
 
 LADDERS = [
     ("add_rms_norm", Backend.NUMBA, ("relaxed-sum",)),
@@ -107,7 +107,7 @@ def test_upper_ends_on_triton_are_right(operator: str, keys: tuple[str, ...]) ->
     from harness.evaluation.sandbox import opener
 
     source = climbed(operator, Backend.TRITON, keys).incumbent.source
-    outcome, reason = judged(make_run(registry.get(operator), Backend.TRITON, source, opener))
+    outcome, reason = judged_right(make_run(registry.get(operator), Backend.TRITON, source, opener))
     assert outcome is Outcome.PASSED, reason
 
 

@@ -11,7 +11,7 @@ from harness.domain.goal import AgentChoice, Budget, Goal, Stop
 from harness.domain.vocabulary import Backend, Outcome, Tier
 from harness.operators import registry
 from tests.harness.campaign.fake_evaluator import FakeEvaluator
-from tests.harness.judge.evaluations import judged, make_run
+from tests.harness.judge.evaluations import judged_right, make_run
 
 # What marks the kernels that were measured faster, and by how much the fake clock rewards each mark.
 WINNERS = {"reassoc": 0.5, "value = _exp": 0.7, "shifted": 0.7, "fours": 0.9, "member": 0.4, "kept": 0.6, "splits": 0.7,
@@ -53,5 +53,5 @@ def test_the_upper_end_of_a_ladder_is_right(operator: str, backend: Backend, gra
 
     source, number = _end_of_ladder(operator, backend, grant)
     assert number > 0 and mark in source
-    outcome, reason = judged(make_run(registry.get(operator), backend, source, opener))
+    outcome, reason = judged_right(make_run(registry.get(operator), backend, source, opener))
     assert outcome is Outcome.PASSED, reason

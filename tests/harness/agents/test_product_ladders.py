@@ -19,7 +19,7 @@ from harness.evaluation.static.check import findings
 from harness.evaluation.static.findings import Severity
 from harness.operators.registry import get
 from tests.harness.agents.test_elementwise_ladders import context, rungs
-from tests.harness.judge.evaluations import judged, make_run
+from tests.harness.judge.evaluations import judged_right, make_run
 from tests.harness.judge.plain_worker import PlainWorker
 
 BOOKED = [("decode_attention", Backend.TRITON), *(("matmul_bias_gelu", backend) for backend in Backend)]
@@ -118,5 +118,5 @@ def test_the_highest_rung_on_triton_is_right(operator: str, change: Callable[[st
     from harness.evaluation.sandbox import opener
 
     source = change(climbed(operator, Backend.TRITON, HIGHEST[operator, Backend.TRITON]))
-    outcome, reason = judged(make_run(get(operator), Backend.TRITON, source, opener))
+    outcome, reason = judged_right(make_run(get(operator), Backend.TRITON, source, opener))
     assert outcome is Outcome.PASSED, reason

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from harness.domain.digest import digest_bytes
 from harness.domain.goal import Goal, Limits
 from harness.domain.request import EvaluationRequest, OperatorRef, SourceRef
 from harness.domain.vocabulary import Backend, Outcome, Purpose, Stage
+from harness.evaluation.judge.amounts import AMOUNTS
 from harness.evaluation.judge.correctness import correctness
 from harness.evaluation.judge.probes import probes
 from harness.evaluation.judge.smoke import smoke
 from harness.evaluation.ports import CandidateFault, WorkerOpener
-from harness.evaluation.run import Refused, Run
+from harness.evaluation.run import Place, Refused, Run
 from harness.operators.base import OperatorSpec
 
 SMALL_BYTES = 60_000
@@ -62,6 +67,27 @@ def make_run(
         progress=lambda *_: None,
         target=target,
     )
+
+
+@contextmanager
+def fewer_draws(place: Place) -> Iterator[None]:
+    """A quarter of the drawn sizes and of the calls with special values, one of each at least, each of a quarter of the
+    work, none beside measured sizes: for kernels that are right. What draws are for is wrong kernels, which meet all of
+    them, and so do the baselines."""
+    full = AMOUNTS[place]
+    work = full.elements // 4
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(AMOUNTS, place, replace(
+            full, sizes=max(1, full.sizes // 4), specials=max(1, full.specials // 4), special_measured=0,
+            special_others=min(1, full.special_others), special_elements=work, elements=work,
+            programs=full.programs // 4))
+        yield
+
+
+def judged_right(run: Run) -> tuple[Outcome, Any]:
+    """``judged`` with ``fewer_draws``."""
+    with fewer_draws(run.place):
+        return judged(run)
 
 
 def judged(run: Run) -> tuple[Outcome, Any]:

@@ -19,7 +19,7 @@ from harness.evaluation.judge.smoke import smoke
 from harness.evaluation.source.tier import classify
 from harness.evaluation.static.stage import static
 from harness.operators import registry
-from tests.harness.judge.evaluations import judged, make_run
+from tests.harness.judge.evaluations import judged_right, make_run
 from tests.harness.judge.plain_worker import PlainOpener
 
 LADDERS = [(operator, backend) for operator in ("cross_entropy", "topk") for backend in Backend]
@@ -103,5 +103,5 @@ def test_upper_ends_on_triton_are_right_in_the_interpreter(operator: str, keys: 
     from harness.evaluation.sandbox import opener
 
     source = reached(operator, Backend.TRITON, *keys)
-    outcome, reason = judged(make_run(registry.get(operator), Backend.TRITON, source, opener))
+    outcome, reason = judged_right(make_run(registry.get(operator), Backend.TRITON, source, opener))
     assert outcome is Outcome.PASSED, reason

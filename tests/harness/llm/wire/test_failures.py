@@ -142,7 +142,7 @@ def test_no_first_piece_in_time():
 
 
 def test_nothing_further_in_time():
-    error, _ = failing(hanging(chunk(content="half")), patience_s=0, gap_s=0.15)
+    error, _ = failing(hanging(chunk(content="half")), patience_s=0, gap_s=0.6)
     assert error.kind == "broken"
     assert error.partial.text == "half"
 
@@ -153,7 +153,7 @@ def test_a_whole_answer_that_takes_too_long():
         while not handler.strange.release.wait(0.02):
             handler.put('data: {"choices": [{"delta": {"content": "."}}]}\n\n')
 
-    error, _ = failing(dripping, patience_s=0, answer_s=0.3, connect_s=0.1)
+    error, _ = failing(dripping, patience_s=0, answer_s=1.2, connect_s=0.5)
     assert error.kind == "broken"
     assert set(error.partial.text) == {"."}
 
@@ -163,7 +163,7 @@ def test_stopping_hangs_up_in_the_middle_of_an_answer():
         asker = Asker(server.url)
         with pytest.raises(TransportError) as caught:
             asker.ask(cancelled=lambda: bool(asker.deltas))
-        assert server.hung_up.wait(5)
+        assert server.hung_up.wait(60)
     assert caught.value.kind == "cancelled"
     assert caught.value.partial.text == "half"
 
@@ -224,7 +224,7 @@ def test_only_so_many_questions_at_a_time():
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(60)
     assert len(server.seen) == 6
     assert server.most_open <= 2
 
@@ -244,7 +244,7 @@ def test_who_waits_for_a_place_can_be_stopped():
         with pytest.raises(TransportError) as caught:
             asker.ask(cancelled=lambda: True)
         stop.set()
-        first.join(20)
+        first.join(60)
     assert caught.value.kind == "cancelled"
     assert len(server.seen) == 1
 
@@ -257,7 +257,7 @@ def test_a_watcher_that_fails_hangs_up_as_well():
         asker = Asker(server.url)
         with pytest.raises(LookupError):
             asker.transport.ask(question(), told=broken, cancelled=lambda: False)
-        assert server.hung_up.wait(5)
+        assert server.hung_up.wait(60)
 
 
 def question():
