@@ -98,16 +98,17 @@ class StreamConsumer(AsyncWebsocketConsumer):
                 self._wake.set()
 
     async def _pump(self) -> None:
-        assert self._wake is not None
+        wake = self._wake  # the socket's end forgets it, maybe between two steps of this one
+        assert wake is not None
         try:
             await self._send({"kind": "ready", "stream": self._stream,
                               "data": {"head": await head_of(self._stream), "after": self._sent}})
             while True:
-                self._wake.clear()
+                wake.clear()
                 more = await self._pass_on()
                 if not more:
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._wake.wait(), self._patience())
+                        await asyncio.wait_for(wake.wait(), self._patience())
         except Denied as denied:
             await self._end(denied.code)
         except asyncio.CancelledError:

@@ -11,10 +11,10 @@ import ast
 from dataclasses import dataclass
 from typing import Literal
 
+from harness.domain.parsing import syntax_tree
 from harness.domain.profile import Bottleneck, CounterProfile, ProfileSource, ShapeCounters
 from harness.domain.summary import VerdictSummary
 from harness.domain.vocabulary import Backend
-from harness.evaluation.source.syntax import syntax_tree
 from harness.operators.base import OperatorSpec
 
 ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from harness.domain.errors import HarnessError
+from harness.domain.parsing import syntax_tree
 from harness.domain.vocabulary import Backend
 from harness.operators.base import Dims, OperatorSpec, ShapePoint
 
@@ -132,7 +133,7 @@ def _files(spec: OperatorSpec) -> Iterator[str]:
     if not implementation.is_file():
         yield "implementation.py is missing"
     else:
-        tree = ast.parse(implementation.read_text("utf-8"))
+        tree = syntax_tree(implementation.read_text("utf-8"))
         defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         defined |= {name.name for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names}
         yield from (f"implementation.py lacks {name}()" for name in IMPLEMENTATION if name not in defined)

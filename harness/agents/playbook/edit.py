@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from harness.evaluation.source.syntax import syntax_tree
+from harness.domain.parsing import syntax_tree
 
 
 def functions(source: str) -> dict[str, ast.FunctionDef]:

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from harness.domain.parsing import syntax_tree
 from harness.evaluation.source.scopes import Scope, nodes_below
 from harness.evaluation.source.steps import walk
-from harness.evaluation.source.syntax import syntax_tree
 
 _COMPREHENSIONS = ("listcomp", "setcomp", "dictcomp", "genexpr")
 Reading = Counter[tuple[str, int, frozenset[str]]]

@@ -14,7 +14,8 @@ import tokenize
 import unicodedata
 
 from harness.domain.errors import SourceError
-from harness.evaluation.source.syntax import children, syntax_tree
+from harness.domain.parsing import syntax_tree
+from harness.evaluation.source.syntax import children
 
 MAX_BYTES = 64 * 1024
 MAX_BRACKETS = 40

@@ -11,6 +11,7 @@ from harness.agents.llm.scripted.conversation import Conversation, Said, called
 from harness.agents.llm.scripted.good import good, plan_of, reads, state, submit
 from harness.agents.playbook import edit
 from harness.agents.protocol import AgentContext
+from harness.domain.parsing import syntax_tree
 
 BOAST = 2.0
 """The stubborn one claims to be three times as fast."""
@@ -67,7 +68,7 @@ def hallucinating(conversation: Conversation) -> Said:
 
 def invented(source: str, name: str) -> str:
     """The kernel with a call of a function that its library does not have, in the first kernel function."""
-    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.decorator_list]
+    functions = [node for node in syntax_tree(source).body if isinstance(node, ast.FunctionDef) and node.decorator_list]
     if not functions:
         return source
     library = "tl" if "triton" in source else "np"
