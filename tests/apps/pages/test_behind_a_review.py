@@ -82,7 +82,7 @@ def test_the_figures_stand_in_the_bar_where_the_decision_is_made(
     page = sign_in(world.ben).get(f"/reviews/{ReviewRequest.objects.get().pk}/").content.decode()
     bar = page[page.index('class="at-stake"'):]
     bar = bar[:bar.index("</p>")]
-    assert "×" in bar and "heavy" in bar and "cases" in bar and "0 of 5 tabs seen" in bar
+    assert "×" in bar and "heavy" in bar and "1 of 1 case<" in bar and "0 of 5 tabs seen" in bar
 
 
 def test_a_spot_check_of_an_ended_campaign_waits_for_nobody(world: World) -> None:
