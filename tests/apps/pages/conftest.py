@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+import copy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.db import transaction
 from django.test import Client
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gate"))
 
 from gate_world import World, heavy, light, make_world, medium
 
+from apps.campaigns.services import engine_renew
 from apps.reviews.models import ReviewRequest
 from apps.reviews.services import review_open, thread_open
 
 
+@pytest.fixture(scope="module")
+def shared_world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+    """The world of ``world``, made once for a module: every test's changes are taken back to it."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield made_world()
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def world(db: None) -> World:
+def world(shared_world: World, db: None) -> World:
     """A running campaign with five rounds of all kinds, an open heavy request with a thread and one approval."""
+    world = copy.deepcopy(shared_world)
+    engine_renew(campaign=world.campaign, fence=world.fence)  # as if it had begun just now
+    world.campaign.refresh_from_db()
+    return world
+
+
+def made_world() -> World:
+    """Make it, through the services."""
     world = make_world()
     world.measure_baseline()
     world.round(medium("3"), ratios={"incumbent": 1.31, "baseline": 1.31})
