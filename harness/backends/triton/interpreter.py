@@ -44,7 +44,8 @@ def install(target: Target) -> None:
     interpreted_libdevice.install()
     # One launch ends here before the next begins. Triton loads this module twice: ``tl.extra.cuda`` and an import of it
     # are two objects.
-    for module in (cuda_language, sys.modules[cuda_language.__name__]):
+    twins: tuple[Any, ...] = (cuda_language, sys.modules[cuda_language.__name__])
+    for module in twins:
         module.gdc_wait = module.gdc_launch_dependents = _nothing
     interpreted_loops.install()
     interpreted_casts.install()
