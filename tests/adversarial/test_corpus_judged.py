@@ -1,7 +1,8 @@
 """The corpus before the judge: what the static stages let through is really run.
 
 ``python -m harness selftest`` takes every kernel through all stages and needs minutes. Here runs what represents it:
-the quick subset, one kernel for every combination of kind, operator, backend and expected refusal, and every fourth
+the quick subset, one kernel for every combination of kind, operator, backend and expected refusal (honest ones up to
+the correctness stage, the quick ones further), and every fourth
 of the other honest ones up to the smoke stage. What only a device shows needs a device.
 
 Honest kernels get ``fewer_draws``: all of them are for what escapes the listed cases, and every operator's baselines go
@@ -32,7 +33,7 @@ def represents() -> dict[str, Stage]:
             continue
         group = (kernel.kind, kernel.operator, kernel.backend, kernel.expected(place), kernel.expected_stage(place))
         if kernel.quick or group not in seen:
-            chosen[kernel.name] = Stage.PROBES
+            chosen[kernel.name] = Stage.PROBES if kernel.quick or kernel.kind != "honest" else Stage.CORRECTNESS
         elif kernel.kind == "honest":
             others += 1
             if others % 4 == 0:

@@ -39,8 +39,8 @@ def test_from_the_goal_form_to_the_champion(site: Site, as_person: Enter) -> Non
     emma = as_person("emma")
     emma.goto("/campaigns/new/")
     emma.check("[name=grant][value=medium]")
-    emma.fill("[name='budget.rounds']", "2")
-    expect(emma.locator("#preview")).to_contain_text("2 rounds")
+    emma.fill("[name='budget.rounds']", "1")
+    expect(emma.locator("#preview")).to_contain_text("1 round")
     emma.click("button:has-text('Start campaign')")
     emma.wait_for_url(re.compile(r"/campaigns/\d+/$"))
     campaign = emma.url
