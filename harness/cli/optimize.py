@@ -29,6 +29,7 @@ from harness.domain.request import EvaluationRequest
 from harness.domain.samples import Samples
 from harness.domain.verdict import Verdict
 from harness.domain.vocabulary import Backend, Role
+from harness.domain.words import counted
 from harness.engine.log import log_entries
 from harness.engine.state import CampaignState, Status
 from harness.evaluation.run import Progress
@@ -197,13 +198,9 @@ def _print(state: CampaignState, final: Verdict | None, seconds: float, out: Pat
     if state.goal.backend is Backend.TRITON and (state.baseline_verdict is None or not state.baseline_verdict.timed):
         where = f"are in {out / 'requests'}" if out else "are written with --out"
         print(f"This was a dry run: nothing was timed. Requests for a GPU host {where}.")
-    print(f"{state.status}: {state.cause} {_count(len(state.concluded), 'round')} in {seconds:.0f} s.")
+    print(f"{state.status}: {state.cause} {counted(len(state.concluded), 'round')} in {seconds:.0f} s.")
     if state.turns:
         cost = f", {state.money:.4f} by the endpoint's prices" if state.money else ""
-        print(f"The model answered {_count(state.turns, 'time')}: {state.tokens:,} tokens{cost}.")
+        print(f"The model answered {counted(state.turns, 'time')}: {state.tokens:,} tokens{cost}.")
     if out is not None:
         print(f"Report: {out / 'report.html'}")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

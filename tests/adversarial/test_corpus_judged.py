@@ -2,8 +2,8 @@
 
 ``python -m harness selftest`` takes every kernel through all stages and needs minutes. Here runs what represents it:
 the quick subset, one kernel for every combination of kind, operator, backend and expected refusal (honest ones up to
-the correctness stage, the quick ones further), and every fourth
-of the other honest ones up to the smoke stage. What only a device shows needs a device.
+the correctness stage, the quick ones further), and every fourth of the other honest ones up to the smoke stage. What
+only a device shows needs a device.
 
 Honest kernels get ``fewer_draws``: all of them are for what escapes the listed cases, and every operator's baselines go
 through all of them in ``tests/harness/judge/test_judge_kernels.py``. Refused ones meet every probe.

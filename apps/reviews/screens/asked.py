@@ -103,5 +103,5 @@ def tried(campaign: Campaign) -> str:
     rounds = campaign.rounds.filter(number__gt=0)
     timed = rounds.exclude(comparison__in=("", "none")).count()
     total = rounds.count()
-    return (f"the best of {timed} timed candidate{'' if timed == 1 else 's'} in {total} "
-            f"round{'' if total == 1 else 's'}; after the approvals it is measured once more with fresh seeds")
+    return (f"the best of {figures.counted(timed, 'timed candidate')} in {figures.counted(total, 'round')}; after the "
+            "approvals it is measured once more with fresh seeds")
