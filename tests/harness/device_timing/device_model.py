@@ -63,6 +63,7 @@ class Model:
     writes: str = ""  # a kernel that changes an input
     strays: str = ""  # a kernel that writes outside its outputs
     faulty: dict[str, str] = field(default_factory=dict)  # kernel to the fault it ends rounds with
+    faults: int = 1 << 30  # rounds that it ends so
     refused: dict[str, str] = field(default_factory=dict)  # kernel to the code its plan is refused with
     broken_inputs: bool = False
     senseless: bool = False
@@ -91,7 +92,8 @@ class ModelDevice:
         self.requests.append(request)
         sides = {side: self._kernels[handle] for side, handle in request.sides.items()}
         for kernel in sides.values():
-            if kernel in self.model.faulty:
+            if kernel in self.model.faulty and self.model.faults > 0:
+                self.model.faults -= 1
                 raise DeviceFault(self.model.faulty[kernel], "simulated")
         level = {side: self._level(kernel, request) for side, kernel in sides.items()}
         us = {side: tuple(self._sample(level[side], sweep) for sweep in request.sweeps) for side in sides}

@@ -208,6 +208,16 @@ def test_a_candidate_that_fails_on_the_device_is_charged(code, outcome):
     with pytest.raises(CandidateFault) as caught:
         timed(PAIR, model(50.0, 100.0, faulty={"mine": code}), points=POINTS)
     assert caught.value.fault.outcome is outcome
+    assert caught.value.fault.case in {point.label for point in POINTS}
+
+
+@pytest.mark.parametrize(("faults", "words"), [(1 << 30, "it failed again"), (1, "did not fail")])
+def test_a_kernel_that_failed_is_called_once_more_by_itself_and_charged_all_the_same(faults, words):
+    with pytest.raises(CandidateFault) as caught:
+        timed(PAIR, model(50.0, 100.0, faulty={"mine": "launch_failed"}, faults=faults), points=POINTS)
+    fault = caught.value.fault
+    assert (fault.outcome, fault.code) == (Outcome.RUNTIME_ERROR, "crash")
+    assert f"It was being timed on {fault.case}." in fault.text and words in fault.text
 
 
 def test_an_opponent_that_fails_on_the_device_is_not_the_candidates_affair():

@@ -19,11 +19,12 @@ from harness.evaluation.ports import Lent
 class DeviceFault(Exception):
     """A kernel failed on the device. ``code``: ``illegal_address``, ``misaligned_address``, ``launch_failed``,
     ``too_large`` (a cooperative grid that does not fit), ``timeout``, ``out_of_memory``, ``launcher_died``. ``dead``:
-    the process is of no more use."""
+    the process is of no more use. ``where``: the shape whose round it ended."""
 
     def __init__(self, code: str, text: str, *, dead: bool = True) -> None:
         super().__init__(text)
         self.code, self.text, self.dead = code, text, dead
+        self.where: str | None = None
 
 
 class Device(Protocol):

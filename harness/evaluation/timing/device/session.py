@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from harness.backends.triton.device import faults
 from harness.backends.triton.launcher.binary import Binary
-from harness.backends.triton.launcher.client import Device, PlanRefused
+from harness.backends.triton.launcher.client import Device, DeviceFault, PlanRefused
 from harness.backends.triton.launcher.requests import RoundRequest, RoundResult
 from harness.domain.errors import InfrastructureError
 from harness.domain.plan import LaunchPlan
@@ -174,6 +174,9 @@ class Session:
             result = self._device.round(request, timeout_s=ROUND_S)
         except PlanRefused as refusal:  # plans were accepted before, so it is what was asked that does not fit
             raise InfrastructureError(f"The launcher refused a timing round on {label}: {refusal.text}") from refusal
+        except DeviceFault as fault:
+            fault.where = label
+            raise
         _ensure_sensible(request, result)
         self._ensure_unwritten(label, result)
         self._ensure_within(label, result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from harness.backends.triton.device import faults
 from harness.backends.triton.device.holding import Holding
@@ -35,6 +36,8 @@ CLEARLY_SLOWER = 1 / 1.5
 REPEATS = 3
 """Disturbed rounds of a shape that one recheck may measure again."""
 BLAME_PAIRS = 2
+REPEATABLE = ("illegal_address", "misaligned_address", "launch_failed")
+"""Faults that come at once; nobody waits for a second time-out."""
 
 Kernels = Mapping[str, Kernel]
 
@@ -159,13 +162,41 @@ def _blamed(run: Run, holding: Holding, bench: Bench, kernels: Kernels, fault: D
     for side, kernel in kernels.items():
         if side == AGAIN or kernel is kernels[CANDIDATE]:
             continue
-        session = bench.session(run, holding.device(), run.stage)
-        try:
-            session.load({side: kernel})
-            session.rounds(1, dict.fromkeys(bench.shapes, BLAME_PAIRS), slopes=False)
-        except DeviceFault as again:
+        again = _fault_alone(run, holding, bench, {side: kernel})
+        if again is not None:
             return unusable(side, again.text)
-    return CandidateFault(faults.failed(fault))
+    found = faults.failed(fault)
+    where = "" if fault.where is None else f" It was being timed on {fault.where}."
+    text = f"{found.text}{where}{_repeated(run, holding, bench, kernels, fault)}"
+    return CandidateFault(replace(found, text=text, case=fault.where))
+
+
+def _repeated(run: Run, holding: Holding, bench: Bench, kernels: Kernels, fault: DeviceFault) -> str:
+    """Whether a kernel that failed fails again by itself, as the end of a text. The verdict does not depend on it: a
+    kernel that fails now and then is no better."""
+    if fault.code not in REPEATABLE:
+        return ""
+    holding.renew()
+    try:
+        again = _fault_alone(run, holding, bench, {CANDIDATE: kernels[CANDIDATE]})
+    except (Refused, CandidateFault):
+        return " Called alone afterwards it was refused for something else."
+    if again is None:
+        return (f" Called alone afterwards, in a fresh launcher, {BLAME_PAIRS} samples of every shape did not fail: it "
+                "depends on what lies around its data, or on chance.")
+    shape = "" if again.where is None else f" on {again.where}"
+    return f" Called alone afterwards, in a fresh launcher, it failed again{shape}."
+
+
+def _fault_alone(run: Run, holding: Holding, bench: Bench, kernel: Kernels) -> DeviceFault | None:
+    """The fault of one kernel that is called alone on every shape, ``None`` where it does not fail."""
+    session = bench.session(run, holding.device(), run.stage)
+    try:
+        session.load(kernel)
+        session.rounds(1, dict.fromkeys(bench.shapes, BLAME_PAIRS), slopes=False)
+    except DeviceFault as fault:
+        return fault
+    return None
 
 
 def _verified(run: Run, session: Session, least: int) -> int:
