@@ -19,6 +19,7 @@ FAULTS = {
     720: "too_large",
 }
 """Driver error codes that a kernel can cause, by the name that answers carry."""
+DEFAULT_STREAM = c_void_p(0)
 ALIVE = (1, 2, 200, 209, 701, 720)
 """Errors that leave the context usable: refused before anything ran."""
 
@@ -148,9 +149,14 @@ class Cuda:
         return value.value * 1e3
 
     def upload(self, address: int, data: ctypes.Array[Any] | bytes | int, count: int) -> None:
-        """Copy ``count`` bytes of host memory to the device; returns when they are there."""
+        """Copy ``count`` bytes of host memory to the device; returns when they are there.
+
+        The copy alone returns when pageable memory has been read, with its last part still on the way, and streams
+        that do not wait for the default one could overtake it.
+        """
         self("cuMemcpyHtoD_v2", c_ulonglong(address), c_void_p(data) if isinstance(data, int) else data,
              c_size_t(count))
+        self("cuStreamSynchronize", DEFAULT_STREAM)
 
     def download(self, target: Any, address: int, count: int) -> None:
         """Copy ``count`` bytes from the device to host memory (a ctypes array or an address)."""

@@ -74,6 +74,7 @@ class Round:
         self._keep = arena.allocate(max(1, sum(rounded(keep["count"], ALIGN) for sweep in request["sweeps"]
                                                for keep in sweep["keeps"])))
         self._start, self._end = cuda.event(), cuda.event()
+        cuda.wait(stream)
         contents.hide_all_but(self._vault)
 
     def _first_contents(self, fd: int, offset: int, count: int) -> Block:
@@ -101,6 +102,7 @@ class Round:
             self._arena.free([block])
             return
         block = self._first_contents(fd, 0, array["nbytes"])
+        self._cuda.wait(self._stream)
         self._arena.show([block])  # a round before this one hid it
         ring.lay(self._stream, block)
         if array["name"] in self._request["renewed"]:
