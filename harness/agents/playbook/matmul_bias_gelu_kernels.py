@@ -154,8 +154,10 @@ def _finish(parts, bias, out, n, total, splits, BLOCK: tl.constexpr):
     cells = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = cells < total
     sums = tl.load(bias + cells % n, mask=inside, other=0.0).to(tl.float32)
-    for part in range(0, splits):
-        sums += tl.load(parts + part * total.to(tl.int64) + cells, mask=inside, other=0.0)
+    places = parts + cells
+    for _ in range(0, splits):
+        sums += tl.load(places, mask=inside, other=0.0)
+        places += total
 """
 KERNEL_DESCRIBED = f"""\
 @triton.jit
