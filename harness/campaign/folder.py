@@ -8,7 +8,7 @@ models) and ``report.html``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,13 @@ HARDWARE = "hardware.json"
 class CampaignFolder:
     """Writes as the campaign goes, so that an interrupted one leaves what it had."""
 
-    def __init__(self, path: Path, state: CampaignState) -> None:
+    def __init__(self, path: Path, state: CampaignState, lines: Sequence[str] = ()) -> None:
+        """``lines`` are the results that led to ``state`` where an interrupted campaign goes on."""
         self.path = path
         for name in ("kernels", "verdicts"):
             (path / name).mkdir(parents=True, exist_ok=True)
         self._write(path / "goal.json", to_document(state.goal))
-        (path / "results.jsonl").write_text("", "utf-8")
+        (path / "results.jsonl").write_text("".join(line + "\n" for line in lines), "utf-8")
         self.write_kernel(0, state.baseline.digest, state.baseline.source)
 
     def record(self, step: Step) -> None:

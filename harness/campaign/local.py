@@ -61,14 +61,17 @@ Observer = Callable[[Step], None]
 
 def run_campaign(state: CampaignState, agent: Agent, evaluate: Evaluator, *, observe: Observer | None = None,
                  hardware: Mapping[str, object] | None = None, clock: Callable[[], float] = time.monotonic,
-                 ) -> CampaignState:
+                 until: Callable[[], bool] = lambda: False) -> CampaignState:
     """Step until the campaign finishes, fails or waits for a person, who does not exist here.
 
     Plateaus are answered with their default. Every result goes through ``apply``; the returned state is its fold.
+    Once ``until`` says so nothing new is begun and the campaign is left as it stands, for another run to go on with.
     """
-    began = clock()
+    began = clock() - state.seconds
     tell = observe or _ignore
     while True:
+        if until():
+            return state
         action = next_action(state)
         if isinstance(action, Finish | Fail | Wait):
             tell(Step(action, None, state))

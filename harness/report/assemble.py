@@ -21,6 +21,7 @@ from harness.domain.report import (
 )
 from harness.domain.verdict import Environment
 from harness.domain.vocabulary import Backend
+from harness.domain.words import counted
 from harness.operators import registry
 from harness.report.reach import figures_of, means_of
 from harness.report.settings import Folder, Settings
@@ -66,6 +67,9 @@ def _operator(folder: Folder, settings: Settings, name: str) -> tuple[ReportOper
             continue
         campaign = from_document(document["campaign"], ReportCampaign)
         campaigns.append(campaign)
+        if document.get("cut"):
+            missing.append(f"{name}: the campaign of {agent} was cut after {counted(campaign.rounds, 'round')}; "
+                           "--resume goes on with it.")
         seconds += campaign.device_seconds
         sources |= document["sources"]
         for raw in document["kernels"]:

@@ -13,6 +13,7 @@ from typing import Any
 from harness import EVALUATOR_VERSION
 from harness.campaign.local import Evaluator
 from harness.domain.codec import from_document, to_document
+from harness.domain.digest import digest_source
 from harness.domain.errors import HarnessError
 from harness.domain.peers import ClockAgreement, Peers, Row
 from harness.domain.report import Report
@@ -85,15 +86,19 @@ class ReportRun:
             self._note_run()
 
     def _done(self, piece: Piece) -> bool:
-        """Whether it was run, and our kernels could be timed in it."""
+        """Whether it was run to its end, and our kernels could be timed in it."""
         document = self.folder.read(piece.name)
-        return document is not None and not document.get("failed")
+        if document is None or document.get("failed") or document.get("cut"):
+            return False
+        if piece.phase != "final":
+            return True
+        timed = {row.get("kernel") for row in document["rows"]}  # a campaign that went on may have found a better one
+        return all(digest_source(source) in timed for source in self._bests(piece.operator).values())
 
     def _one(self, piece: Piece, left: float) -> None:
         try:
             if piece.agent:
-                run_one(self.settings, piece.operator, piece.agent, self.evaluate, self.folder,
-                        min(self.settings.seconds, left), self.told)
+                run_one(self.settings, piece.operator, piece.agent, self.evaluate, self.folder, left, self.told)
             elif piece.phase == "search":
                 self.search(self.settings, piece.operator, self.evaluate, self.folder, self.told)
             else:
