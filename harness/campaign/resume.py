@@ -18,7 +18,8 @@ from harness.engine.step import apply
 @dataclass(frozen=True, slots=True)
 class Resumed:
     """The campaign as far as it came: its state, the lines of ``results.jsonl`` that led there, and how many of them
-    are evaluations. A last line that was cut off while it was written is left out."""
+    are evaluations. The first line that does not fit and what follows it are left out: one that was cut off while it
+    was written, or an end that a larger budget puts off."""
 
     state: CampaignState
     lines: tuple[str, ...] = ()
@@ -27,7 +28,7 @@ class Resumed:
 
 def resumed(path: Path, goal: Goal) -> Resumed | None:
     """The unattended campaign with ``goal`` in folder ``path``, ``None`` where there is none: nothing was evaluated
-    yet, or it had another goal (its budget apart), another baseline, or an engine whose results are not these."""
+    yet, or it had another goal (its budget apart) or another baseline."""
     state = start_state(goal, attended=False)
     try:
         before = goal_from_document(json.loads((path / "goal.json").read_text("utf-8")))
@@ -37,15 +38,14 @@ def resumed(path: Path, goal: Goal) -> Resumed | None:
         return None
     if replace(before, budget=goal.budget) != goal or digest_source(baseline) != state.baseline.digest:
         return None
-    lines = text.splitlines()
-    if text and not text.endswith("\n"):
-        lines.pop()
+    lines = []
     evaluations = 0
-    try:
-        for line in lines:
+    for line in text.splitlines():
+        try:
             result = result_from_document(json.loads(line))
             state = apply(state, result)
-            evaluations += isinstance(result, BaselineMeasured | Evaluated)
-    except (ValueError, HarnessError):
-        return None
+        except (ValueError, HarnessError):
+            break
+        lines.append(line)
+        evaluations += isinstance(result, BaselineMeasured | Evaluated)
     return Resumed(state, tuple(lines), evaluations) if evaluations else None

@@ -138,3 +138,16 @@ def test_a_better_kernel_of_a_campaign_that_went_on_is_timed_beside_the_librarie
     sessions = Sessions()
     report_run(tmp_path / "report", sessions, **ONE).run()
     assert sessions.asked == [("rms_norm", ("baseline", "playbook"))]
+
+
+def test_a_campaign_that_ended_at_a_smaller_budget_goes_on_under_a_larger_one(tmp_path: Path) -> None:
+    report_run(tmp_path / "report", Sessions(), rounds=1, phases=("campaigns",), **ONE).run()
+    place = tmp_path / "report/operators/rms_norm/playbook"
+    (place / "campaign.json").unlink()
+    evaluator = FakeEvaluator()
+    later = report_run(tmp_path / "report", Sessions(), evaluator=evaluator, phases=("campaigns",), **ONE)
+    later.run()
+    campaign = later.report().operators[0].campaigns[0]
+    assert campaign.rounds == 3 and campaign.evaluations == 4
+    judged = [request.candidate.digest for request in evaluator.requests]
+    assert judged[:2] == [step.kernel for step in campaign.steps][2:]
