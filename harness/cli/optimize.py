@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from harness.campaign.local import Evaluator, Step, measure_final, run_campaign
 from harness.campaign.model_desk import desk_for, endpoints_path
 from harness.campaign.predicted import predicted_lines, stated_predictions
 from harness.campaign.report import headline, report
+from harness.campaign.resume import Resumed, resumed
 from harness.campaign.start import start_state
 from harness.cli.campaign_text import CampaignBar, print_log
 from harness.cli.numbers import COUNT, SECONDS
@@ -65,20 +67,26 @@ def run(arguments: argparse.Namespace) -> int:
     names = ("operator", "backend", "hardware", "workload", "agent", "strategy", "grant", "rounds", "seconds",
              "endpoint", "model", "effort", "best_of", "tokens")
     goal, overrides = goal_of(arguments.goal, Options(**{name: getattr(arguments, name) for name in names}))
-    state = start_state(goal, attended=False)
+    before = Resumed(start_state(goal, attended=False))
     ensure_present(goal.backend)
     _ensure_kept(arguments.out, goal)
+    if arguments.out is not None and goal.agent.kind != "openai":
+        before = resumed(arguments.out, goal) or before
+    if before.evaluations:
+        sys.stderr.write(f"The campaign in {arguments.out} goes on after "
+                         f"{counted(before.evaluations, 'evaluation')}.\n")
     desk = desk_for(goal.agent, endpoints_path(arguments.endpoints), arguments.out) \
         if goal.agent.kind == "openai" else None
     agent = make_agent(goal.agent, planner_for(goal), desk)
     for sentence in overrides:
         sys.stderr.write(sentence + "\n")
-    return optimize(state, agent, real_evaluator, out=arguments.out, as_json=arguments.json, overrides=overrides)
+    return optimize(before.state, agent, real_evaluator, out=arguments.out, as_json=arguments.json, overrides=overrides,
+                    lines=before.lines)
 
 
 def _ensure_kept(out: Path | None, goal: Goal) -> None:
-    """What an earlier campaign left in ``out`` is never written over. A language model's campaign alone goes on there,
-    by the turns that are kept.
+    """What an earlier campaign left in ``out`` is never written over. The same campaign goes on there where it was
+    interrupted; a language model's by the turns that are kept.
 
     Raises:
         UsageError: the folder holds another campaign, or is none.
@@ -94,9 +102,15 @@ def _ensure_kept(out: Path | None, goal: Goal) -> None:
         before = goal_from_document(json.loads(stored.read_text("utf-8")))
     except (OSError, ValueError, HarnessError):
         before = None
-    if before is None or _slot(before) != _slot(goal) or before.agent.kind != "openai":
-        what = f"a campaign of {before.agent.kind} on {before.operator}" if before is not None else "another campaign"
-        raise UsageError(f"--out {out} holds {what} already. Nothing was changed; name a new folder.")
+    if before is not None and _slot(before) == _slot(goal):
+        if before.agent.kind == "openai":
+            return
+        there = resumed(out, goal)
+        if there is not None and not there.state.status.over:
+            return
+    what = f"a campaign of {before.agent.kind} on {before.operator}" if before is not None else "another campaign"
+    raise UsageError(f"--out {out} holds {what} already. Nothing was changed; name a new folder. A campaign that was "
+                     "interrupted goes on when its own options are given again.")
 
 
 def _slot(goal: Goal) -> tuple[str, ...]:
@@ -104,11 +118,12 @@ def _slot(goal: Goal) -> tuple[str, ...]:
 
 
 def optimize(state: CampaignState, agent: Agent, evaluator_of: Any, *, out: Path | None, as_json: bool,
-             overrides: tuple[str, ...] = ()) -> int:
-    """The command behind its options; ``evaluator_of(progress)`` gives the evaluator."""
+             overrides: tuple[str, ...] = (), lines: Sequence[str] = ()) -> int:
+    """The command behind its options; ``evaluator_of(progress)`` gives the evaluator, ``lines`` are the results that
+    led to ``state`` where a campaign goes on."""
     bar = CampaignBar(state.goal.budget.rounds)
     evaluate: Evaluator = evaluator_of(bar.stage)
-    folder = CampaignFolder(out, state) if out is not None else None
+    folder = CampaignFolder(out, state, lines) if out is not None else None
     began = time.monotonic()
 
     def observe(step: Step) -> None:
