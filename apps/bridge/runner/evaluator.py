@@ -35,6 +35,7 @@ LINE_LIMIT = 64 * 1024
 STDERR_SHOWN = 2000
 EVALUATIONS_PER_CHILD = 100
 GROWN_BYTES = 900 * 1024 * 1024
+"""Memory of its own that a child may gain after its first evaluation; what libraries take is not growth."""
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "CUDA_HOME",
              "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "KERNELOPT_VAR", "KERNELOPT_CORES",
              "KERNELOPT_CGROUP")
@@ -81,6 +82,7 @@ class Evaluator:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._pending = b""
         self._answered = 0
+        self._first_bytes = 0
 
     @property
     def pid(self) -> int | None:
@@ -113,6 +115,8 @@ class Evaluator:
         except BaseException:
             self.close()
             raise
+        if self._answered == 1:
+            self._first_bytes = self._own_bytes()
         self._clear(room)
         if said.get("text"):
             raise ResponseInvalid(f"The evaluator refused the request: {said['text']}")
@@ -193,12 +197,17 @@ class Evaluator:
         """A child that judged many kernels or has grown is replaced between two evaluations."""
         if self.pid is None:
             return
-        try:
-            grown = psutil.Process(self.pid).memory_info().rss > GROWN_BYTES
-        except psutil.Error:
-            grown = True
+        grown = self._own_bytes() > self._first_bytes + GROWN_BYTES
         if grown or self._answered >= EVALUATIONS_PER_CHILD:
             self.close()
+
+    def _own_bytes(self) -> int:
+        """Resident memory of the child that is shared with nobody; 0 where it has ended."""
+        try:
+            memory = psutil.Process(self.pid).memory_info()
+        except psutil.Error:
+            return 0
+        return int(memory.rss - memory.shared)
 
     def _last_words(self) -> str:
         if self._folder is None:

@@ -2,7 +2,8 @@
 
 ``# refuse`` a refused verdict · ``# crash`` dies by SIGKILL · ``# exit`` ends · ``# hang`` never answers ·
 ``# silent`` answers without a verdict · ``# other`` judges another kernel · ``# garbage`` writes no JSON ·
-``# breed`` starts a grandchild of its own session and hangs · ``# env`` answers with its environment as reason.
+``# breed`` starts a grandchild of its own session and hangs · ``# env`` answers with its environment as reason ·
+``# grow`` keeps ten megabytes more.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ import time
 from pathlib import Path
 
 SCHEMA = Path(__file__).parents[3] / "harness" / "domain" / "schema" / "verdict.json"
+
+
+KEPT: list[bytearray] = []
 
 
 def refused(request: dict, text: str) -> dict:
@@ -48,6 +52,8 @@ def answer(word: str, request: dict, response: Path) -> None:
         say({"stage": "static", "done": 0, "total": 1, "text": str(grandchild.pid)})
     while word in ("hang", "breed"):
         time.sleep(0.05)
+    if word == "grow":
+        KEPT.append(bytearray(b"x" * (10 << 20)))
     if word == "garbage":
         response.write_text("{")
     elif word == "other":

@@ -50,6 +50,14 @@ def test_the_child_stays_warm_between_candidates_and_is_replaced_after_a_crash(e
     assert _judge(evaluator, "refuse")["reasons"] != first["reasons"]
 
 
+def test_a_child_that_grows_is_replaced_and_a_large_one_is_not(evaluator: Evaluator,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apps.bridge.runner.evaluator.GROWN_BYTES", 5 << 20)
+    first = _judge(evaluator, "grow")  # what the first evaluation loads is what it needs
+    assert _judge(evaluator, "grow")["reasons"] == first["reasons"]
+    assert _judge(evaluator, "refuse")["reasons"] != first["reasons"]
+
+
 @pytest.mark.parametrize(("word", "sentence"), [
     ("exit", "ended with code 3"), ("silent", "left no verdict"), ("garbage", "not JSON"), ("other", "was asked"),
 ])
