@@ -1,0 +1,65 @@
+"""What an operator's ladder on Triton makes, and calls of small sizes, as the recorder takes them."""
+
+from __future__ import annotations
+
+import functools
+from importlib import import_module
+from itertools import combinations
+from typing import Any
+
+from harness.agents.playbook.agent import BOOKS
+from harness.backends.triton.planning import argument_documents
+from harness.domain.vocabulary import Backend, Tier
+from harness.evaluation.judge.sizes import sizes_of
+from harness.operators.registry import get
+from tests.harness.agents.test_elementwise_ladders import context, rungs
+
+
+def strategies(operator: str) -> set[str]:
+    """The keys of all moves of the ladder."""
+    now = context(operator, Backend.TRITON, get(operator).baseline(Backend.TRITON))
+    return {move.key for move in import_module(BOOKS[operator, Backend.TRITON]).moves(now)}
+
+
+def climb(operator: str) -> tuple[dict[str, str], set[str]]:
+    """Files on a climb that takes the moves in turn, with the path to each: the baseline, every file of a medium or
+    heavy move from every incumbent on the way, what each light move makes where it first applies. Behind them the keys
+    of the moves that applied. A move after which no kernel can be changed is made and not climbed on from."""
+    @functools.cache
+    def made(source: str) -> dict[str, tuple[Tier, str]]:
+        return {move.key: (move.tier, text) for move, text in rungs(operator, Backend.TRITON, source)}
+
+    source, path = get(operator).baseline(Backend.TRITON), "baseline"
+    files, applied, climbed = {source: path}, set[str](), set[str]()
+    while True:
+        for key, (tier, text) in made(source).items():
+            if tier is not Tier.LIGHT or key not in applied:
+                files.setdefault(text, f"{path}, {key}")
+            applied.add(key)
+        up = next((key for key, (tier, text) in made(source).items() if key not in climbed and tier is not Tier.LIGHT
+                   and any(after is not Tier.LIGHT for after, _ in made(text).values())), None)
+        if up is None:
+            return files, applied
+        climbed.add(up)
+        source, path = made(source)[up][1], f"{path}, {up}"
+
+
+def calls(operator: str) -> list[dict[str, Any]]:
+    """The workload's shapes as they are; the first and the last of them also with one dimension, all but one and all of
+    them the smallest there is, which is 1 nearly always."""
+    spec = get(operator)
+    workload, found = spec.workloads["llm"], {}
+    points = workload.shapes[Backend.TRITON]
+    for place, point in enumerate(points):
+        own = {dim: point.dims[dim] // (point.dims[span.times] if span.times else 1)
+               for dim, span in spec.domain.items()}
+        given = {one.name: one.default for one in spec.attributes} | dict(point.attributes)
+        for count in {0, 1, len(own) - 1, len(own)} if place in (0, len(points) - 1) else {0}:
+            for small in combinations(own, count):
+                dims = sizes_of(spec.domain, {**own, **{dim: spec.domain[dim].low for dim in small}})
+                values = given | {one.name: dims[one.dim] for one in spec.attributes if one.dim}
+                found[tuple(dims.items())] = {
+                    "arguments": argument_documents(spec.arguments, dims, workload.dtypes[Backend.TRITON]),
+                    "attributes": {one.name: int(values[one.name]) if one.kind == "int" else values[one.name]
+                                   for one in spec.attributes}}
+    return list(found.values())
