@@ -16,6 +16,12 @@ LARGEST = {torch.float32: 1.1e38, torch.bfloat16: 1.1e38, torch.float16: 65504.0
 # Exponents of two. So far below the smallest normal number that no right answer depends on whether they are flushed.
 DENORMAL = {torch.float32: (-149, -129), torch.bfloat16: (-133, -129), torch.float16: (-24, -15)}
 
+EXPONENT = {torch.float32: (torch.int32, 0x7FFFFFFF, 0x7F800000), torch.bfloat16: (torch.int16, 0x7FFF, 0x7F80),
+            torch.float16: (torch.int16, 0x7FFF, 0x7C00)}
+"""Integers of a dtype's size, the bits beside the sign, and these of infinity: all but NaN are smaller."""
+PIECE = 1 << 17
+"""Elements that are looked at together."""
+
 
 def normal(shape: Shape, generator: torch.Generator) -> torch.Tensor:
     """Standard normal values, float32."""
@@ -49,10 +55,22 @@ def stratified(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor
 def quantise(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Round to ``dtype``; finite values beyond its range become the largest finite one."""
     made = values.to(dtype, copy=True)
-    if bool(torch.isinf(made).any()):  # rarely, and the passes below are dear
+    if _any_infinite(made):  # rarely, and the passes below are dear
         limit = torch.finfo(dtype).max
         made = torch.where(torch.isfinite(values), values.clamp(-limit, limit), values).to(dtype)
     return made
+
+
+def _any_infinite(values: torch.Tensor) -> bool:
+    """``isinf(values).any()`` by the bits, in pieces that stay in a core's cache."""
+    if not values.is_contiguous() or not values.numel():
+        return bool(torch.isinf(values).any())
+    kind, magnitude, infinite = EXPONENT[values.dtype]
+    for part in values.view(-1).split(PIECE):
+        bits = part.view(kind) & magnitude
+        if bool(bits.max() >= infinite) and bool((bits == infinite).any()):
+            return True
+    return False
 
 
 def rows_of(regime: str, rows: int, cols: int, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:

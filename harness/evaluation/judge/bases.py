@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from harness.domain.vocabulary import Backend
 from harness.evaluation.judge.inputs import all_attributes
-from harness.evaluation.judge.large import make_large_inputs
+from harness.evaluation.judge.large import write_large_inputs
 from harness.evaluation.judge.lending import Lending
 from harness.evaluation.run import Run
 from harness.operators.base import OperatorSpec, ShapePoint
@@ -25,7 +25,8 @@ LABEL = "measured"
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """One shape's contents: the judge's own ``inputs``, and a ``lending`` with copies of them and room for outputs."""
+    """One shape's contents: the judge's own view of the ``inputs`` (nobody else's writing can reach it), and a
+    ``lending`` of the same sealed memory with room for outputs."""
 
     point: ShapePoint
     inputs: Tensors
@@ -40,8 +41,10 @@ def make_base(spec: OperatorSpec, point: ShapePoint, dtype: str, regimes: tuple[
               *labels: object) -> Base:
     """Contents of ``point``; equal ``seed`` and ``labels`` give equal ones."""
     attributes = all_attributes(spec, point.attributes)
-    inputs = make_large_inputs(spec, point.dims, regimes, attributes, dtype, seed, *labels, point.label)
-    return Base(point, inputs, Lending(spec, inputs, attributes, dtype))
+    lending = Lending.of_files(
+        spec, write_large_inputs(spec, point.dims, regimes, attributes, dtype, seed, *labels, point.label), attributes,
+        dtype)
+    return Base(point, lending.inputs, lending)
 
 
 class Bases:

@@ -1,23 +1,31 @@
-"""Inputs of measured shapes, made in parallel: a generator is serial, and a gigabyte of it takes seconds."""
+"""Inputs of measured shapes, made in parallel: a generator is serial, and a gigabyte of it takes seconds.
+
+Their cost is memory more than arithmetic: on fresh pages a gigabyte costs a second of the kernel's time. So what is
+lent is written once, straight into its memory files, and read from there by the judge as well, and threads of all
+shapes together are as many as there are cores, each with parts of its own in flight.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from harness.evaluation.buffers import dtype_of
+from harness.evaluation.buffers import InputFile, dtype_of
 from harness.evaluation.judge.inputs import make_inputs
 from harness.evaluation.judge.rows import row_dim, row_elements
-from harness.operators.base import Dims, OperatorSpec
+from harness.operators.base import Argument, Dims, OperatorSpec
 from harness.operators.implementation import Tensors
 
 CHUNK = 1 << 23
 """Elements of arguments that one thread makes at a time."""
 LEAST_ROWS = 2
 THREADS = 8
+_turns = threading.BoundedSemaphore(max(1, len(os.sched_getaffinity(0))))
+"""Parts being made at a time by the whole process; each takes a few hundred megabytes while it is made."""
 
 
 def make_large_inputs(
@@ -29,28 +37,69 @@ def make_large_inputs(
     The regimes are mixed within a part and go on from part to part as if rows took turns; arguments without rows come
     from the first part. Equal ``seed`` and ``labels`` give equal contents on every machine.
     """
-    dim = row_dim(spec)
-    rows = 0 if dim is None else dims[dim]
-    part = 0 if dim is None else max(LEAST_ROWS, CHUNK // max(1, row_elements(spec, dims, dim)))
-    if dim is None or rows <= part:
+    if len(_starts(spec, dims)) == 1:
         return make_inputs(spec, dims, regimes, attributes, dtype, seed, *labels)
-    starts = list(range(0, rows, part))
-    whole: Tensors = {
-        a.name: torch.empty([dims[name] for name in a.dims], dtype=dtype_of(a.dtype or dtype))
-        for a in spec.inputs if a.dims[0] == dim
-    }
+    whole = {a.name: torch.empty(_shape(a, dims), dtype=dtype_of(a.dtype or dtype)) for a in spec.inputs}
 
-    def fill(number: int) -> Tensors:
-        first = starts[number]
-        count = min(part, rows - first)
-        turn = first % len(regimes)
-        made = make_inputs(spec, {**dims, dim: count}, regimes[turn:] + regimes[:turn], attributes, dtype, seed,
-                           *labels, "part", number)
-        for name, values in whole.items():
-            values[first : first + count] = made[name]
-        return {name: values for name, values in made.items() if name not in whole} if number == 0 else {}
+    def put(name: str, values: torch.Tensor, first: int) -> None:
+        whole[name].view(-1)[first : first + values.numel()] = values.flatten()
 
-    with ThreadPoolExecutor(max(1, min(THREADS, len(os.sched_getaffinity(0))))) as pool:
-        rest, *_ = list(pool.map(fill, range(len(starts))))
-    made = whole | rest
-    return {argument.name: made[argument.name] for argument in spec.inputs}
+    _make(spec, dims, regimes, attributes, dtype, seed, labels, put)
+    return whole
+
+
+def write_large_inputs(
+    spec: OperatorSpec, dims: Dims, regimes: tuple[str, ...], attributes: Mapping[str, float], dtype: str, seed: int,
+    *labels: object,
+) -> dict[str, InputFile]:
+    """The contents of ``make_large_inputs`` in memory files that are still to be sealed."""
+    files: dict[str, InputFile] = {}
+    try:
+        for argument in spec.inputs:
+            files[argument.name] = InputFile(argument.name, _shape(argument, dims), dtype_of(argument.dtype or dtype))
+        _make(spec, dims, regimes, attributes, dtype, seed, labels,
+              lambda name, values, first: files[name].write(values, first))
+    except BaseException:
+        for file in files.values():
+            file.close()
+        raise
+    return files
+
+
+def _shape(argument: Argument, dims: Dims) -> tuple[int, ...]:
+    return tuple(dims[name] for name in argument.dims)
+
+
+def _starts(spec: OperatorSpec, dims: Dims) -> list[int]:
+    """The first row of every part."""
+    dim = row_dim(spec)
+    if dim is None:
+        return [0]
+    return list(range(0, dims[dim], max(LEAST_ROWS, CHUNK // max(1, row_elements(spec, dims, dim)))))
+
+
+def _make(
+    spec: OperatorSpec, dims: Dims, regimes: tuple[str, ...], attributes: Mapping[str, float], dtype: str, seed: int,
+    labels: tuple[object, ...], put: Callable[[str, torch.Tensor, int], None],
+) -> None:
+    """Make the parts and ``put`` each array of them at the flat element of the whole that it begins at."""
+    dim, starts = row_dim(spec), _starts(spec, dims)
+
+    def fill(number: int) -> None:
+        with _turns:
+            first = starts[number]
+            if dim is None or len(starts) == 1:
+                made = make_inputs(spec, dims, regimes, attributes, dtype, seed, *labels)
+            else:
+                turn, count = first % len(regimes), min(starts[1], dims[dim] - first)
+                made = make_inputs(spec, {**dims, dim: count}, regimes[turn:] + regimes[:turn], attributes, dtype, seed,
+                                   *labels, "part", number)
+            for argument in spec.inputs:
+                values = made.pop(argument.name)
+                if argument.dims[0] == dim:
+                    put(argument.name, values, first * (values.numel() // max(1, values.shape[0])))
+                elif number == 0:
+                    put(argument.name, values, 0)
+
+    with ThreadPoolExecutor(max(1, min(THREADS, len(starts), len(os.sched_getaffinity(0))))) as pool:
+        list(pool.map(fill, range(len(starts))))

@@ -12,7 +12,7 @@ import torch
 
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Outcome, Stage
-from harness.evaluation.buffers import Layout, OutputBlock, RenewableInput, dtype_of, lend_input
+from harness.evaluation.buffers import InputFile, Layout, OutputBlock, RenewableInput, dtype_of, lend_input
 from harness.evaluation.ports import ROW_GAP, Lent
 from harness.operators.base import OperatorSpec
 from harness.operators.implementation import Tensors
@@ -42,17 +42,19 @@ class Lending:
         *,
         gap: int = ROW_GAP,
         renewable: bool = False,
+        sealed: Mapping[str, Lent] | None = None,
     ) -> None:
         """``inputs`` are dense CPU tensors by name; ``layout`` applies to arguments that may be strided (rows ``gap``
         elements apart), and a shifted base (``offset``) to all of them. Outputs get shapes from the sizes of inputs and
         attributes and are poisoned. With ``renewable`` (dense only) the judge can give the floating-point inputs that
-        change per call new contents: ``renew``."""
+        change per call new contents: ``renew``. ``sealed`` are memory files that hold dense inputs already
+        (``of_files``)."""
         self.spec = spec
         self._inputs = inputs
         self._renewable: dict[str, RenewableInput] = {}
         self.attributes = dict(attributes)
         self.dtype = dtype
-        self._fds: list[int] = []
+        self._fds: list[int] = [item.fd for item in (sealed or {}).values()]
         self._outputs: dict[str, OutputBlock] = {}
         lent: list[Lent] = []
         sizes = sizes_shown(spec, inputs, attributes)
@@ -64,6 +66,8 @@ class Lending:
                     self._renewable[argument.name] = block
                     self._fds.append(block.lent.fd)
                     lent.append(block.lent)
+                elif argument.kind == "input" and sealed is not None:
+                    lent.append(sealed[argument.name])
                 elif argument.kind == "input":
                     chosen: Layout = "dense" if layout == "strided" and not argument.strided else layout
                     item = lend_input(argument.name, inputs[argument.name], chosen, gap)
@@ -84,6 +88,22 @@ class Lending:
             self.close()
             raise
         self.lent = tuple(lent)
+
+    @classmethod
+    def of_files(cls, spec: OperatorSpec, files: Mapping[str, InputFile], attributes: dict[str, float],
+                 dtype: str) -> Lending:
+        """Seal ``files``, which hold all inputs, and lend them as they are; nothing is copied."""
+        sealed, inputs = {}, {}
+        try:
+            for name, file in files.items():
+                sealed[name], inputs[name] = file.seal()
+        except BaseException:
+            for lent in sealed.values():
+                os.close(lent.fd)
+            for file in files.values():
+                file.close()
+            raise
+        return cls(spec, inputs, attributes, dtype, sealed=sealed)
 
     @property
     def inputs(self) -> Tensors:

@@ -42,10 +42,20 @@ def make_inputs(
     for turn, item in enumerate(order):
         regime = regimes[turn % len(regimes)]
         lengths[item] = fill_sequence(regime, turn, q[item], k[item], v[item], dtype, attributes["scale"], generator)
-    past = torch.arange(max_seq)[None, :] >= lengths[:, None]
-    k[past] = torch.nan
-    v[past] = torch.nan
-    return {"q": quantise(q, dtype), "k_cache": quantise(k, dtype), "v_cache": quantise(v, dtype), "seq_lens": lengths}
+    caches = {"k_cache": k, "v_cache": v}
+    del k, v  # each is given back as soon as it is quantised: they can have a gigabyte
+    return {"q": quantise(q, dtype), **{name: _cache(caches.pop(name), lengths, dtype) for name in tuple(caches)},
+            "seq_lens": lengths}
+
+
+def _cache(values: torch.Tensor, lengths: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``values`` [batch, max_seq, kv_heads, dim] with NaN past the lengths, quantised."""
+    if len(values) > ONE_BY_ONE:
+        values[torch.arange(values.shape[1])[None, :] >= lengths[:, None]] = torch.nan
+    else:
+        for item, length in enumerate(lengths.tolist()):
+            values[item, length:] = torch.nan
+    return quantise(values, dtype)
 
 
 def _opened(inputs: Tensors, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:

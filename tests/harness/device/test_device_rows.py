@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -115,6 +117,48 @@ def test_inputs_in_parts_have_shapes_dtypes_and_every_regime(operator: str, monk
         assert torch.equal(values.nan_to_num(7.0), again[argument.name].nan_to_num(7.0))
     first = made[spec.inputs[0].name]
     assert len({tuple(row.flatten().tolist()) for row in first}) == 14
+
+
+@pytest.mark.parametrize("operator", registry.NAMES)
+@pytest.mark.parametrize("chunk", [1, 1 << 23])
+def test_contents_in_memory_files_are_the_parts_bit_for_bit(operator: str, chunk: int,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    """What decides is the plain way: every part by itself, one after the other."""
+    monkeypatch.setattr(large, "CHUNK", chunk)
+    spec, dim = registry.get(operator), rows.row_dim(registry.get(operator))
+    assert dim is not None
+    dims, regimes = {**SMALL[operator], dim: 7}, spec.workloads["llm"].regimes
+    attributes = all_attributes(spec, {})
+    if chunk == 1:
+        parts = [make_inputs(spec, {**dims, dim: min(2, 7 - first)},
+                             regimes[first % len(regimes):] + regimes[:first % len(regimes)], attributes, "bfloat16", 9,
+                             "x", "part", number) for number, first in enumerate(range(0, 7, 2))]
+    else:
+        parts = [make_inputs(spec, dims, regimes, attributes, "bfloat16", 9, "x")]
+    wanted = {a.name: torch.cat([part[a.name] for part in parts]) if a.dims[0] == dim else parts[0][a.name]
+              for a in spec.inputs}
+    made = large.make_large_inputs(spec, dims, regimes, attributes, "bfloat16", 9, "x")
+    files = large.write_large_inputs(spec, dims, regimes, attributes, "bfloat16", 9, "x")
+    with (Lending.of_files(spec, files, attributes, "bfloat16") as lent,
+          Lending(spec, wanted, attributes, "bfloat16") as copied):
+        for name, values in wanted.items():
+            assert bits(made[name]) == bits(values) == bits(lent.inputs[name])
+        for one, two in zip(lent.lent, copied.lent, strict=True):
+            assert replace(one, fd=0) == replace(two, fd=0)
+            if one.kind == "input":
+                assert os.pread(one.fd, one.nbytes, 0) == os.pread(two.fd, two.nbytes, 0)
+
+
+def test_contents_that_fail_leave_no_memory_file() -> None:
+    before = sorted(Path("/proc/self/fd").iterdir())
+    with pytest.raises(KeyError, match="no such regime"):
+        large.write_large_inputs(NORM, {"rows": 4, "cols": 8}, ("no such regime",), all_attributes(NORM, {}),
+                                 "bfloat16", 1)
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
+
+
+def bits(values: torch.Tensor) -> bytes:
+    return values.contiguous().view(-1).view(torch.uint8).numpy().tobytes()
 
 
 @pytest.mark.parametrize("operator", registry.NAMES)

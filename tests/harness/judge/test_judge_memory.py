@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.domain.vocabulary import Backend, Outcome, Stage
-from harness.evaluation.buffers import BAND, ROW_GAP, OutputBlock, RenewableInput, lend_input
+from harness.evaluation.buffers import BAND, ROW_GAP, InputFile, OutputBlock, RenewableInput, lend_input
 from harness.evaluation.judge.inputs import make_inputs
 from harness.evaluation.judge.lending import Lending
 from harness.evaluation.judge.ring import Renewal, Samples, fresh_inputs, left_in
@@ -55,8 +56,37 @@ def test_integers_are_guarded_by_their_largest_value() -> None:
     os.close(lent.fd)
 
 
-def test_nobody_can_write_to_a_lent_input_or_resize_it() -> None:
-    lent = lend_input("x", torch.ones(4))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.int32, torch.int64])
+def test_an_input_written_in_pieces_is_the_one_that_is_copied(dtype: torch.dtype) -> None:
+    values = (torch.arange(35.0) - 9).view(5, 7).to(dtype)
+    file = InputFile("x", (5, 7), dtype)
+    file.write(values[3:], 21)
+    file.write(values[2:3, ::7], 14)
+    file.write(values[:3])
+    lent, mine = file.seal()
+    copied = lend_input("x", values)
+    assert replace(lent, fd=0) == replace(copied, fd=0)
+    assert os.pread(lent.fd, lent.nbytes, 0) == os.pread(copied.fd, copied.nbytes, 0)
+    assert torch.equal(mine, values)
+    mine[:] = 1  # the judge's own from now on
+    assert os.pread(lent.fd, lent.nbytes, 0) == os.pread(copied.fd, copied.nbytes, 0)
+    os.close(copied.fd)
+    os.close(lent.fd)
+
+
+def test_pieces_that_do_not_fit_into_an_input_are_refused() -> None:
+    file = InputFile("x", (2, 3), torch.bfloat16)
+    for values, first in ((torch.zeros(6), 0), (torch.zeros(6, dtype=torch.bfloat16), 1),
+                          (torch.zeros(1, dtype=torch.bfloat16), -1)):
+        with pytest.raises(ValueError, match="do not fit into input 'x'"):
+            file.write(values, first)
+    file.close()
+    file.close()
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_nobody_can_write_to_a_lent_input_or_resize_it(sealed: bool) -> None:
+    lent = InputFile("x", (4,), torch.float32).seal()[0] if sealed else lend_input("x", torch.ones(4))
     with pytest.raises(PermissionError):
         mmap.mmap(lent.fd, lent.nbytes)
     with pytest.raises(PermissionError):
