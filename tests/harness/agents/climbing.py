@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 from importlib import import_module
 from itertools import combinations
+from math import prod
 from typing import Any
 
 from harness.agents.playbook.agent import BOOKS
 from harness.backends.triton.planning import argument_documents
 from harness.domain.vocabulary import Backend, Tier
 from harness.evaluation.judge.sizes import sizes_of
+from harness.operators.base import ShapePoint
 from harness.operators.registry import get
 from tests.harness.agents.test_elementwise_ladders import context, rungs
 
@@ -45,21 +47,36 @@ def climb(operator: str) -> tuple[dict[str, str], set[str]]:
 
 
 def calls(operator: str) -> list[dict[str, Any]]:
-    """The workload's shapes as they are; the first and the last of them also with one dimension, all but one and all of
-    them the smallest there is, which is 1 nearly always."""
+    """The workload's shapes as they are; the largest of them also with one dimension, all but one and all of them the
+    smallest there is, which is 1 nearly always."""
+    points, dimensions = get(operator).workloads["llm"].shapes[Backend.TRITON], free(operator)
+    counts = {1, len(dimensions) - 1, len(dimensions)}
+    small = [chosen for count in counts for chosen in combinations(dimensions, count)]
+    return [_call(operator, point, ()) for point in points] + [_call(operator, largest(operator), one) for one in small]
+
+
+def smallest(operator: str) -> list[dict[str, Any]]:
+    """The workload's largest shape with all dimensions the smallest there is, and with all but the first one."""
+    return [_call(operator, largest(operator), tuple(free(operator)[start:])) for start in (0, 1)]
+
+
+def free(operator: str) -> list[str]:
+    """The dimensions that have more than one size."""
+    return [dim for dim, span in get(operator).domain.items() if span.low < span.high]
+
+
+def largest(operator: str) -> ShapePoint:
+    """The workload's shape of the largest sizes."""
+    return max(get(operator).workloads["llm"].shapes[Backend.TRITON], key=lambda point: prod(point.dims.values()))
+
+
+def _call(operator: str, point: ShapePoint, small: tuple[str, ...]) -> dict[str, Any]:
+    """Arguments and attributes for a shape of which some dimensions are the smallest there is."""
     spec = get(operator)
-    workload, found = spec.workloads["llm"], {}
-    points = workload.shapes[Backend.TRITON]
-    for place, point in enumerate(points):
-        own = {dim: point.dims[dim] // (point.dims[span.times] if span.times else 1)
-               for dim, span in spec.domain.items()}
-        given = {one.name: one.default for one in spec.attributes} | dict(point.attributes)
-        for count in {0, 1, len(own) - 1, len(own)} if place in (0, len(points) - 1) else {0}:
-            for small in combinations(own, count):
-                dims = sizes_of(spec.domain, {**own, **{dim: spec.domain[dim].low for dim in small}})
-                values = given | {one.name: dims[one.dim] for one in spec.attributes if one.dim}
-                found[tuple(dims.items())] = {
-                    "arguments": argument_documents(spec.arguments, dims, workload.dtypes[Backend.TRITON]),
-                    "attributes": {one.name: int(values[one.name]) if one.kind == "int" else values[one.name]
-                                   for one in spec.attributes}}
-    return list(found.values())
+    own = {dim: point.dims[dim] // (point.dims[span.times] if span.times else 1) for dim, span in spec.domain.items()}
+    dims = sizes_of(spec.domain, {**own, **{dim: spec.domain[dim].low for dim in small}})
+    given = {one.name: one.default for one in spec.attributes} | dict(point.attributes)
+    given |= {one.name: dims[one.dim] for one in spec.attributes if one.dim}
+    return {"arguments": argument_documents(spec.arguments, dims, spec.workloads["llm"].dtypes[Backend.TRITON]),
+            "attributes": {one.name: int(given[one.name]) if one.kind == "int" else given[one.name]
+                           for one in spec.attributes}}

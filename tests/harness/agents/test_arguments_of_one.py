@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from harness.backends.triton.targets import DEFAULT_TARGET
+from harness.backends.triton.planning import record_one
+from harness.backends.triton.targets import DEFAULT_TARGET, find_target
 from harness.domain.vocabulary import Backend
 from harness.operators import registry
-from tests.harness.agents.climbing import calls, climb, strategies
+from tests.harness.agents.climbing import calls, climb, smallest, strategies
 
 ONE_WRONG = """
 import triton
@@ -75,3 +76,26 @@ def test_every_file_of_every_ladder_compiles_whatever_its_integer_arguments_are(
         files += [{"source": source, "calls": asked} for source in found]
     faults = {path: found for path, found in zip(paths, compiled(files), strict=True) if found}
     assert faults == {}
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("operator", ["decode_attention", "matmul_bias_gelu", "topk"])
+def test_the_top_of_a_ladder_goes_the_evaluator_s_way_at_the_smallest_sizes(operator: str) -> None:
+    """Recorded in the sandbox, derived from the file again and made a binary of."""
+    from harness.backends.triton.compiler.compiled import compile_plans
+    from harness.backends.triton.compiler.process import compiler_for
+    from harness.backends.triton.derive import matching
+    from harness.evaluation.sandbox import opener
+
+    files, _ = climb(operator)
+    source, target = max(files, key=lambda text: files[text].count(",")), find_target(DEFAULT_TARGET)
+    worker = opener("triton-plan").open(deadline_s=60.0, options={"target": target.name})
+    try:
+        worker.load(source)
+        plans = [record_one(worker, call["arguments"], call["attributes"], target) for call in smallest(operator)]
+    finally:
+        worker.close()
+    assert [plan.refusals for plan in plans] == [()] * len(plans)
+    matching.prove(opener("triton-derive"), source, plans, target, deadline_s=60.0)
+    launched = [row for one in compile_plans(plans, compiler_for(target), deadline_s=60.0) for row in one.launches]
+    assert launched and all(row.registers for row in launched)
