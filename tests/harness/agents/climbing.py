@@ -23,6 +23,7 @@ def strategies(operator: str) -> set[str]:
     return {move.key for move in import_module(BOOKS[operator, Backend.TRITON]).moves(now)}
 
 
+@functools.cache
 def climb(operator: str) -> tuple[dict[str, str], set[str]]:
     """Files on a climb that takes the moves in turn, with the path to each: the baseline, every file of a medium or
     heavy move from every incumbent on the way, what each light move makes where it first applies. Behind them the keys
@@ -47,11 +48,11 @@ def climb(operator: str) -> tuple[dict[str, str], set[str]]:
 
 
 def calls(operator: str) -> list[dict[str, Any]]:
-    """The workload's shapes as they are; the largest of them also with one dimension, all but one and all of them the
-    smallest there is, which is 1 nearly always."""
-    points, dimensions = get(operator).workloads["llm"].shapes[Backend.TRITON], free(operator)
-    counts = {1, len(dimensions) - 1, len(dimensions)}
-    small = [chosen for count in counts for chosen in combinations(dimensions, count)]
+    """The workload's shapes as they are; the largest of them also with all dimensions and all but one the smallest
+    there is, which is 1 nearly always."""
+    dimensions = free(operator)
+    small = [tuple(dimensions), *combinations(dimensions, len(dimensions) - 1)]
+    points = get(operator).workloads["llm"].shapes[Backend.TRITON]
     return [_call(operator, point, ()) for point in points] + [_call(operator, largest(operator), one) for one in small]
 
 
