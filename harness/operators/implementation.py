@@ -8,6 +8,7 @@ rows (or sequences) are shared out among them;
 ``magnitude(inputs, attributes)``: per output the pair (scale, conditioning), float64, broadcastable to the output. The
 scale is the operator on absolute values, what a relative error refers to; the conditioning counts the float32 roundings
 that any honest algorithm passes on besides those of its sums;
+``reference_and_magnitude(inputs, attributes)``, where a module has it: both of them, the same bits, for less;
 ``honest(inputs, attributes)``: outputs of a plain implementation in the inputs' dtype with float32 accumulation;
 ``libraries(inputs, attributes)``: name -> function that computes the outputs with that library;
 ``relations(inputs, attributes, generator)``: metamorphic relations that hold for these inputs;
@@ -94,3 +95,12 @@ class Implementation(Protocol):
 def load_implementation(spec: OperatorSpec) -> Implementation:
     """Import the operator's torch module (about two seconds the first time, for torch itself)."""
     return cast(Implementation, import_module(spec.implementation))
+
+
+def reference_and_magnitude(implementation: Implementation, inputs: Tensors, attributes: Attributes
+                            ) -> tuple[Tensors, dict[str, tuple[torch.Tensor, torch.Tensor | float]]]:
+    """What ``reference`` and ``magnitude`` give, in one go where the module can."""
+    both = getattr(implementation, "reference_and_magnitude", None)
+    if both is not None:
+        return cast(Any, both(inputs, attributes))
+    return implementation.reference(inputs, attributes), implementation.magnitude(inputs, attributes)

@@ -9,7 +9,7 @@ import torch
 from harness.domain.errors import HarnessError
 from harness.evaluation.judge.allowance import Allowance, allowance_of
 from harness.operators.base import Dims, OperatorSpec, Tolerance
-from harness.operators.implementation import Tensors, load_implementation
+from harness.operators.implementation import Tensors, load_implementation, reference_and_magnitude
 
 
 class InvalidReference(HarnessError):
@@ -49,8 +49,7 @@ def expect(
     """
     implementation = load_implementation(spec)
     tolerance = spec.tolerances[dtype]
-    reference = implementation.reference(inputs, attributes)
-    magnitudes = implementation.magnitude(inputs, attributes)
+    reference, magnitudes = reference_and_magnitude(implementation, inputs, attributes)
     honest = implementation.honest(inputs, attributes)
     answers = {}
     for name, values in reference.items():

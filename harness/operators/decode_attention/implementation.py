@@ -20,6 +20,9 @@ LONG = 1 << 18
 """Elements of a head's values from which on only faint products are looked at: few are, mostly."""
 ONE_BY_ONE = 256
 """Sequences that a regime is written into; tens of thousands would take seconds."""
+TOGETHER = 1024
+"""Positions whose products are looked at together, so that they stay in a core's cache."""
+Magnitudes = dict[str, tuple[torch.Tensor, torch.Tensor | float]]
 MARGIN = 1.0 + 1e-5
 """Keeps the roundings of float32 from hiding a product."""
 
@@ -65,7 +68,12 @@ def _opened(inputs: Tensors, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Te
     valid = torch.arange(inputs["k_cache"].shape[1])[None, :] < lengths[:, None]
     caches = []
     for name in ("k_cache", "v_cache"):
-        clean = torch.where(valid[:, :, None, None], inputs[name], 0).to(dtype)
+        if len(lengths) > ONE_BY_ONE:
+            clean = torch.where(valid[:, :, None, None], inputs[name], 0).to(dtype)
+        else:
+            clean = inputs[name].to(dtype, copy=True, memory_format=torch.contiguous_format)
+            for item, length in enumerate(lengths.tolist()):
+                clean[item, length:] = 0
         caches.append(clean.transpose(1, 2))
     return q.unflatten(1, (inputs["k_cache"].shape[2], -1)), caches[0], caches[1], valid[:, None, None, :]
 
@@ -84,20 +92,26 @@ def reference(inputs: Tensors, attributes: Attributes) -> Tensors:
     return {"out": (_shares(q, k, valid, attributes["scale"]) @ v).flatten(1, 2)}
 
 
-def magnitude(inputs: Tensors, attributes: Attributes) -> dict[str, tuple[torch.Tensor, torch.Tensor | float]]:
+def magnitude(inputs: Tensors, attributes: Attributes) -> Magnitudes:
     """sum p |v|, and what float32 passes on besides; the judge counts four roundings per unit.
 
     The exponential inherits the roundings of a score, for the largest scale * sum |q k|: beside a large first product
     every further one is rounded at its size, so they grow with the root of dim. Serial sums over positions lose terms
     far below the largest one, in the sum of probabilities and in P.V."""
+    return reference_and_magnitude(inputs, attributes)[1]
+
+
+def reference_and_magnitude(inputs: Tensors, attributes: Attributes) -> tuple[Tensors, Magnitudes]:
+    """Both of them from one float64 copy of the caches."""
     q, k, v, valid = _opened(inputs, torch.float64)
     shares = _shares(q, k, valid, attributes["scale"])
-    sizes = v.abs()
+    out = (shares @ v).flatten(1, 2)
+    sizes = v.abs_()
     totals = shares @ sizes
-    products = (q.abs() @ k.abs().mT * abs(attributes["scale"])).amax(-1, keepdim=True)
+    products = (q.abs() @ k.abs_().mT * abs(attributes["scale"])).amax(-1, keepdim=True)
     lost = serial_loss(shares) + _lost_values(shares, sizes, valid, totals)
     conditioning = products * max(1.0, q.shape[-1] ** 0.5 / 2) + lost / 4.0
-    return {"out": (totals.flatten(1, 2), conditioning.flatten(1, 2))}
+    return {"out": out}, {"out": (totals.flatten(1, 2), conditioning.flatten(1, 2))}
 
 
 def _lost_values(shares: torch.Tensor, sizes: torch.Tensor, valid: torch.Tensor, totals: torch.Tensor) -> torch.Tensor:
@@ -125,11 +139,14 @@ def _faint(share: torch.Tensor, size: torch.Tensor, rough: torch.Tensor, total: 
     products are looked at."""
     total = total.clamp_min(torch.finfo(torch.float64).tiny)
     units = share / U32  # a product is units * size / total roundings of its sum
-    part = rough / total.float().clamp_min(torch.finfo(torch.float32).tiny)
-    below = units * part.amax(-1) < 1.0
+    scale = total.float().clamp_min(torch.finfo(torch.float32).tiny)
+    highest = torch.cat([(part / scale).amax(-1) for part in rough.split(TOGETHER)])
+    below = units * highest < 1.0
     lost = torch.where(below, units, 0.0) @ size / total
-    reach = torch.where(below | (share == 0), 0.0, MARGIN * FAINT / units)
-    places, columns = torch.nonzero(part < reach.float()[:, None], as_tuple=True)
+    reach = torch.where(below | (share == 0), 0.0, MARGIN * FAINT / units).float()
+    found = [torch.nonzero(part / scale < limit[:, None]) + torch.tensor([number * TOGETHER, 0])
+             for number, (part, limit) in enumerate(zip(rough.split(TOGETHER), reach.split(TOGETHER), strict=True))]
+    places, columns = torch.cat(found).unbind(1)
     roundings = units[places] * size[places, columns] / total[columns]
     lost.index_add_(0, columns, torch.where(roundings < FAINT, roundings.clamp_max(1.0), 0.0))
     return lost.nan_to_num(0.0, 0.0, 0.0)
@@ -154,4 +171,5 @@ def libraries(inputs: Tensors, attributes: Attributes) -> dict[str, Callable[[],
     return {"torch sdpa": attend}
 
 
-__all__ = ["exact_probes", "honest", "libraries", "magnitude", "make_inputs", "reference", "relations"]
+__all__ = ["exact_probes", "honest", "libraries", "magnitude", "make_inputs", "reference",
+           "reference_and_magnitude", "relations"]

@@ -16,6 +16,7 @@ from harness.domain.vocabulary import Outcome
 from harness.evaluation.buffers import RenewableInput
 from harness.evaluation.judge.bases import close_bases
 from harness.evaluation.judge.inputs import all_attributes, make_inputs
+from harness.evaluation.timing.device import contents
 from harness.evaluation.timing.device.contents import (
     SHORT_TABLE,
     TABLE,
@@ -23,6 +24,7 @@ from harness.evaluation.timing.device.contents import (
     Starts,
     Stretch,
     renewed,
+    renewed_within,
     same_bits,
 )
 from harness.evaluation.timing.device.shape import prepare
@@ -61,6 +63,27 @@ def test_contents_are_the_first_ones_times_factors_as_the_judges_own_memory_has_
         mine = renewed(flat, stretch, factors.values, 0, flat.numel())
         assert same_bits(mine, block.values().flatten()), name
         os.close(block.lent.fd)
+
+
+@given(shape=st.lists(st.integers(1, 5), min_size=2, max_size=4), start=st.integers(0, 500), piece=st.integers(1, 40),
+       draw=st.data())
+@settings(max_examples=60, deadline=None)
+def test_parts_of_a_sample_made_in_pieces_are_those_of_the_whole_product(shape, start, piece, draw):
+    """What decides is the plain way: all of the array times its factors, at once, and then the part."""
+    table = torch.rand(97, generator=torch.Generator().manual_seed(1)) * 0.25 + 0.75
+    base = torch.randn(shape, generator=torch.Generator().manual_seed(2)).to(torch.bfloat16)
+    stretch = Stretch(start % 97, 97, base.numel())
+    whole = (base.flatten().float() * stretch.factors(table, 0, base.numel())).to(base.dtype)
+    axis = draw.draw(st.integers(1, len(shape) - 1))
+    low, first = (draw.draw(st.integers(0, shape[place] - 1)) for place in (axis, 0))
+    part, rows = (range(begin, draw.draw(st.integers(begin + 1, shape[place])))
+                  for begin, place in ((low, axis), (first, 0)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contents, "PIECE", piece)
+        assert torch.equal(renewed(base.flatten(), stretch, table, first, base.numel()), whole[first:])
+        found = renewed_within(base, stretch, table, rows, axis, part)
+    wanted = whole.view(shape)[rows.start : rows.stop].narrow(axis, part.start, len(part))
+    assert found.is_contiguous() and torch.equal(found, wanted)
 
 
 @given(st.integers(1, 90), st.integers(0, 200), st.integers(0, 300), st.integers(0, 300))

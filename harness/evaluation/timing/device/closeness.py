@@ -25,7 +25,7 @@ import torch
 from harness.evaluation.judge.allowance import allowance_of
 from harness.evaluation.timing.device.problem import problem_of, row_elements
 from harness.evaluation.timing.device.shape import Shape
-from harness.operators.implementation import load_implementation
+from harness.operators.implementation import load_implementation, reference_and_magnitude
 
 RELATIVE = {"bfloat16": 2.0**-5, "float16": 2.0**-7, "float32": 1e-3}
 SIDES = 2.0
@@ -81,8 +81,8 @@ def absolute_for(values: torch.Tensor, bound: torch.Tensor, relative: float) -> 
 def _absolute(shape: Shape, rows: range, block: range | None, relative: float | None) -> float:
     dims, inputs = problem_of(shape, rows, block=block)
     implementation, attributes = load_implementation(shape.spec), shape.attributes
-    reference, honest = implementation.reference(inputs, attributes), implementation.honest(inputs, attributes)
-    magnitudes = implementation.magnitude(inputs, attributes)
+    reference, magnitudes = reference_and_magnitude(implementation, inputs, attributes)
+    honest = implementation.honest(inputs, attributes)
     tolerance, length = shape.spec.tolerances[shape.dtype], shape.spec.reduction_length(dims)
     return max(
         absolute_for(values, allowance_of(values, honest[name], *magnitudes[name], tolerance, length, relative).bound()

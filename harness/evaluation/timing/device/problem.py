@@ -10,7 +10,7 @@ import torch
 from harness.evaluation.buffers import dtype_name
 from harness.evaluation.judge.rows import cut_along, cut_dims, inner_axes
 from harness.evaluation.poison import output_poison
-from harness.evaluation.timing.device.contents import Stretch, renewed
+from harness.evaluation.timing.device.contents import Stretch, renewed, renewed_within
 from harness.evaluation.timing.device.shape import Shape
 from harness.operators.implementation import Tensors
 
@@ -29,15 +29,15 @@ def problem_of(shape: Shape, rows: range, stretches: Mapping[str, Stretch] | Non
         first, last = (rows.start, rows.stop) if argument.dims[0] == shape.rows else (0, base.shape[0])
         part = base[first:last]
         if stretches is not None and table is not None and argument.name in stretches:
-            each = base[0].numel() if base.shape[0] else 0
-            if block is not None and len(argument.dims) > 1 and argument.dims[1] in moved:  # one stretch of one row
-                part = cut_along(part, argument.dims, moved, block)
-                start = first * each + block.start * moved[argument.dims[1]] * (each // base.shape[1])
-                part = renewed(base.flatten(), stretches[argument.name], table, start, start + part.numel()
-                               ).view(part.shape)
+            each, stretch = base[0].numel() if base.shape[0] else 0, stretches[argument.name]
+            axis = next((place for place, dim in enumerate(argument.dims) if dim in moved), None)
+            if block is not None and axis:
+                times = moved[argument.dims[axis]]
+                part = renewed_within(base, stretch, table, range(first, last), axis,
+                                      range(block.start * times, block.stop * times))
             else:
-                part = cut_along(renewed(base.flatten(), stretches[argument.name], table, first * each, last * each
-                                         ).view(part.shape), argument.dims, moved, block)
+                part = cut_along(renewed(base.flatten(), stretch, table, first * each, last * each).view(part.shape),
+                                 argument.dims, moved, block)
         else:
             part = cut_along(part, argument.dims, moved, block)
         inputs[argument.name] = part
