@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from harness.agents.playbook.again import again_moves
+from harness.agents.playbook.feasible import impossible
 from harness.agents.playbook.move import Move
 from harness.agents.protocol import AgentContext
 from harness.domain.proposal import Candidate, Hypothesis, Proposal
@@ -133,7 +134,7 @@ def _ready(context: AgentContext, move: Move, seen: set[str]) -> Ready | None:
     if hypothesis is None or hypothesis.id in context.struck or move.key in context.struck:
         return None
     source = move.transform(context)
-    if source is None:
+    if source is None or impossible(context, source):
         return None
     digest = normal_digest(source)
     if move.duplicate_of is None and (digest in context.tried or digest in seen):
