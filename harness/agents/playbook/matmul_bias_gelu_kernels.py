@@ -80,17 +80,20 @@ def sums(form: Form, first: str, last: str) -> str:
         a_tile += BLOCK_K
         b_tile += BLOCK_K * n
 """
+    # The rest comes first: behind the loop its operands would need registers beside a full accumulator.
     return head + f"""\
     whole = {last} - ({last} - {first}) % BLOCK_K
+    if whole < {last}:
+        rest = whole + tl.arange(0, BLOCK_K)
+        a_rest = a + {rows}.to(tl.int64)[:, None] * k + rest[None, :]
+        b_rest = b + rest.to(tl.int64)[:, None] * n + {columns}[None, :]
+        a_values = tl.load(a_rest, mask=(rest < {last})[None, :], other=0.0)
+        b_values = tl.load(b_rest, mask=(rest < {last})[:, None], other=0.0)
+        sums = tl.dot(a_values, b_values, sums, input_precision="ieee")
     for _ in range({first}, whole, BLOCK_K):
         sums = tl.dot(tl.load(a_tile), tl.load(b_tile), sums, input_precision="ieee")
         a_tile += BLOCK_K
         b_tile += BLOCK_K * n
-    if whole < {last}:
-        left = tl.arange(0, BLOCK_K) < {last} - whole
-        a_values = tl.load(a_tile, mask=left[None, :], other=0.0)
-        b_values = tl.load(b_tile, mask=left[:, None], other=0.0)
-        sums = tl.dot(a_values, b_values, sums, input_precision="ieee")
 """
 
 
@@ -154,10 +157,9 @@ def _finish(parts, bias, out, n, total, splits, BLOCK: tl.constexpr):
     cells = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = cells < total
     sums = tl.load(bias + cells % n, mask=inside, other=0.0).to(tl.float32)
-    places = parts + cells
-    for _ in range(0, splits):
-        sums += tl.load(places, mask=inside, other=0.0)
-        places += total
+    plane = tl.cast(total, tl.int64)
+    for part in range(0, splits):
+        sums += tl.load(parts + part * plane + cells, mask=inside, other=0.0)
 """
 KERNEL_DESCRIBED = f"""\
 @triton.jit
@@ -226,7 +228,8 @@ RUN_SPLIT = """\
     if isinstance(most, dict):
         most = most[bucket]
     resident = 2 * torch.cuda.get_device_properties(a.device).multi_processor_count
-    wanted = min(most, triton.cdiv(k, 4 * block_k), max(1, resident // tiles))
+    room = 1 + (m * k + k * n) // (m * n)  # parts take at most about twice the memory of all arguments
+    wanted = min(most, room, triton.cdiv(k, 4 * block_k), max(1, resident // tiles))
     if wanted > 1:
         span = triton.cdiv(triton.cdiv(k, wanted), block_k) * block_k
         splits = triton.cdiv(k, span)

@@ -20,7 +20,7 @@ LARGE = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "num_warps": 8, "num_sta
 SQUARE = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 8, "num_stages": 3}
 DEEP = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 128, "num_warps": 4, "num_stages": 3}
 FLAT = {"BLOCK_M": 32, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 4, "num_stages": 6}
-TOO_LARGE = {"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": 64, "num_warps": 8, "num_stages": 4}
+TALL = {"BLOCK_M": 256, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 8, "num_stages": 4}
 
 
 def _values(values: Mapping[str, Any]) -> Callable[[AgentContext], str | None]:
@@ -108,9 +108,11 @@ def moves(context: AgentContext) -> list[Move]:
         Move("square-tiles", Direction.TILING, NAME, Tier.LIGHT,
              "128 x 128 tiles with steps of 64 and eight warps everywhere: a quarter of the loads per product.",
              "128 x 128 x 64, 8 warps, 3 stages", 0.6, 1.2, _values(SQUARE), evidence="tunables", basis="bytes"),
-        Move("largest-tiles", Direction.TILING, NAME, Tier.LIGHT,
-             "256 x 256 tiles: fewest loads of all. Risk: 256 accumulators a thread, and four stages of 64 KiB.",
-             "256 x 256 x 64, 8 warps, 4 stages", 0.3, 0.1, _values(TOO_LARGE), evidence="tunables", basis="bytes"),
+        Move("tall-tiles", Direction.TILING, NAME, Tier.LIGHT,
+             "256 x 128 tiles where there are many rows, four stages deep: as few loads per product as 128 x 256, with "
+             "twice the rows of a for every column of b, and one more step on its way. Risk: all 255 registers of a "
+             "thread are taken.", "256 x 128 tiles and 4 stages for many rows", 0.2, 0.03,
+             _values(_by_bucket(FLAT, DEEP, TALL)), evidence="tunables", basis="bytes"),
         Move("bands", Direction.LAYOUT, NAME, Tier.MEDIUM,
              f"Walk the tiles in bands of {forms.BAND} tile rows: programs that run together then share rows of a and "
              "columns of b in the L2 cache.", f"tiles in bands of {forms.BAND} rows", 0.2, 0.12, _body(banded=True),
