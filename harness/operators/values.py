@@ -20,7 +20,8 @@ EXPONENT = {torch.float32: (torch.int32, 0x7FFFFFFF, 0x7F800000), torch.bfloat16
             torch.float16: (torch.int16, 0x7FFF, 0x7C00)}
 """Integers of a dtype's size, the bits beside the sign, and these of infinity: all but NaN are smaller."""
 PIECE = 1 << 17
-"""Elements that are looked at together."""
+"""Elements that are looked at or drawn together; a multiple of sixteen."""
+LEAST_DRAWN = 16
 
 
 def normal(shape: Shape, generator: torch.Generator) -> torch.Tensor:
@@ -71,6 +72,16 @@ def _any_infinite(values: torch.Tensor) -> bool:
         if bool(bits.max() >= infinite) and bool((bits == infinite).any()):
             return True
     return False
+
+
+def quantised_normal(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """``quantise(normal(shape, generator), dtype)`` in pieces, without the float32 array in between: the same bits."""
+    made = torch.empty(shape, dtype=dtype)
+    flat = made.view(-1)
+    count = max(0, flat.numel() - LEAST_DRAWN) // PIECE * PIECE  # torch draws sixteen at a time, and the last ones anew
+    for part in (*flat[:count].split(PIECE), flat[count:]):
+        part.copy_(torch.randn(part.shape, generator=generator))
+    return made
 
 
 def rows_of(regime: str, rows: int, cols: int, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:

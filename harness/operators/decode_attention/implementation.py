@@ -9,10 +9,10 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from harness.operators.base import Dims
 from harness.operators.decode_attention.probes import exact_probes, relations
-from harness.operators.decode_attention.regimes import fill_sequence
+from harness.operators.decode_attention.regimes import LENGTHS_ALONE, fill_sequence
 from harness.operators.implementation import Attributes, Tensors
 from harness.operators.summation import FAINT, U32, serial_loss
-from harness.operators.values import normal, quantise
+from harness.operators.values import normal, quantise, quantised_normal
 
 SMALL_SHARE = 1e-4
 """Probabilities above this are not lost beside the others: a float32 sum keeps 6e-8 of its size."""
@@ -23,6 +23,8 @@ ONE_BY_ONE = 256
 TOGETHER = 1024
 """Positions whose products are looked at together, so that they stay in a core's cache."""
 Magnitudes = dict[str, tuple[torch.Tensor, torch.Tensor | float]]
+WHOLE = 64
+"""Elements that torch converts at a time; what is left over at an array's end is converted in another way."""
 MARGIN = 1.0 + 1e-5
 """Keeps the roundings of float32 from hiding a product."""
 
@@ -32,6 +34,10 @@ def make_inputs(
 ) -> Tensors:
     """q, caches and lengths; sequences are shared out among the regimes; cache entries past a length are NaN."""
     batch, kv_heads, dim, max_seq = dims["batch"], dims["kv_heads"], dims["dim"], dims["max_seq"]
+    plain = batch <= ONE_BY_ONE and all(regime in LENGTHS_ALONE or regime.startswith("length ")
+                                        for regime in regimes[:batch])
+    if plain and dtype is not torch.float32 and max_seq * kv_heads * dim % WHOLE == 0:
+        return _plain(dims, regimes, dtype, generator, attributes)
     q = normal((batch, dims["q_heads"], dim), generator)
     k = normal((batch, max_seq, kv_heads, dim), generator)
     v = normal((batch, max_seq, kv_heads, dim), generator)
@@ -49,6 +55,25 @@ def make_inputs(
     del k, v  # each is given back as soon as it is quantised: they can have a gigabyte
     return {"q": quantise(q, dtype), **{name: _cache(caches.pop(name), lengths, dtype) for name in tuple(caches)},
             "seq_lens": lengths}
+
+
+def _plain(
+    dims: Dims, regimes: tuple[str, ...], dtype: torch.dtype, generator: torch.Generator, attributes: Attributes
+) -> Tensors:
+    """Contents whose regimes decide about lengths alone: caches are drawn as they are kept, in half the memory."""
+    batch, max_seq = dims["batch"], dims["max_seq"]
+    q = normal((batch, dims["q_heads"], dims["dim"]), generator)
+    shape = (batch, max_seq, dims["kv_heads"], dims["dim"])
+    caches = {name: quantised_normal(shape, dtype, generator) for name in ("k_cache", "v_cache")}
+    lengths, untouched = torch.empty(batch, dtype=torch.int32), torch.empty(shape[1:], device="meta")
+    for turn, item in enumerate(torch.randperm(batch, generator=generator).tolist()):
+        lengths[item] = fill_sequence(regimes[turn % len(regimes)], turn, q[item], untouched, untouched, dtype,
+                                      attributes["scale"], generator)
+    past = torch.full((WHOLE,), torch.nan).to(dtype).view(torch.int16)[0]  # NaN as arrays of float32 are rounded to it
+    for cache in caches.values():
+        for item, length in enumerate(lengths.tolist()):
+            cache[item, length:].view(torch.int16).fill_(past)
+    return {"q": quantise(q, dtype), **caches, "seq_lens": lengths}
 
 
 def _cache(values: torch.Tensor, lengths: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -103,6 +103,8 @@ def _part_of_lengths(regime: str, max_seq: int, generator: torch.Generator) -> i
 
 
 LENGTHS = {"empty": 0, "single": 1}
+LENGTHS_ALONE = ("normal", "ragged", *LENGTHS)
+"""Regimes that leave a sequence's values as they are, as those called ``length ...`` do."""
 
 
 def _draw(limit: int, generator: torch.Generator) -> int:

@@ -57,3 +57,31 @@ def test_caches_are_the_same_bits_with_and_without_a_loop(dtype: torch.dtype, le
         assert bits(implementation._cache(drawn.clone(), torch.tensor(lengths), dtype)) == bits(made)
     for item, length in enumerate(lengths):
         assert bool(made[item, length:].isnan().all()) and bool(made[item, :length].isfinite().all())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 63, 64, 65, 79, 80, 81, 95, 96, 97, 1000])
+def test_values_drawn_in_pieces_are_those_of_one_draw(dtype: torch.dtype, size: int,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = (torch.Generator().manual_seed(size) for _ in range(2))
+    monkeypatch.setattr(values, "PIECE", 32)
+    drawn = values.quantise(values.normal((size,), two), dtype)
+    assert bits(values.quantised_normal((size,), dtype, one)) == bits(drawn)
+    assert torch.equal(one.get_state(), two.get_state())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("regimes", [("normal",), ("ragged",), ("empty", "single"), ("normal", "ragged", "peaked"),
+                                     tuple(f"length {part} of 5" for part in range(1, 6))])
+@given(batch=st.integers(1, 6), max_seq=st.sampled_from([1, 7, 33]), seed=st.integers(0, 2**32))
+@settings(max_examples=12, deadline=None)
+def test_caches_drawn_as_they_are_kept_have_the_same_bits(dtype: torch.dtype, regimes: tuple[str, ...], batch: int,
+                                                          max_seq: int, seed: int) -> None:
+    dims = {"batch": batch, "q_heads": 4, "kv_heads": 2, "dim": 32, "max_seq": max_seq}
+    one, two = (torch.Generator().manual_seed(seed) for _ in range(2))
+    made = implementation.make_inputs(dims, regimes, dtype, one, {"scale": 0.2})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(implementation, "WHOLE", 1 << 60)  # never
+        plain = implementation.make_inputs(dims, regimes, dtype, two, {"scale": 0.2})
+    assert list(made) == list(plain) and torch.equal(one.get_state(), two.get_state())
+    assert all(bits(made[name]) == bits(plain[name]) for name in made)
