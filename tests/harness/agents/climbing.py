@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from harness.agents.playbook.agent import BOOKS
+from harness.agents.playbook.feasible import impossible
 from harness.backends.triton.planning import argument_documents
 from harness.domain.vocabulary import Backend, Tier
 from harness.evaluation.judge.sizes import sizes_of
@@ -27,12 +28,16 @@ def strategies(operator: str) -> set[str]:
 def climb(operator: str) -> tuple[dict[str, str], set[str]]:
     """Files on a climb that takes the moves in turn, with the path to each: the baseline, every file of a medium or
     heavy move from every incumbent on the way, what each light move makes where it first applies. Behind them the keys
-    of the moves that applied. A move after which no kernel can be changed is made and not climbed on from."""
+    of the moves that applied; what arithmetic refuses does not, as in a campaign. A move after which no kernel can be
+    changed is made and not climbed on from."""
+    source, path = get(operator).baseline(Backend.TRITON), "baseline"
+    start = context(operator, Backend.TRITON, source)
+
     @functools.cache
     def made(source: str) -> dict[str, tuple[Tier, str]]:
-        return {move.key: (move.tier, text) for move, text in rungs(operator, Backend.TRITON, source)}
+        return {move.key: (move.tier, text) for move, text in rungs(operator, Backend.TRITON, source)
+                if not impossible(start, text)}
 
-    source, path = get(operator).baseline(Backend.TRITON), "baseline"
     files, applied, climbed = {source: path}, set[str](), set[str]()
     while True:
         for key, (tier, text) in made(source).items():

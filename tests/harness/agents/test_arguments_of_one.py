@@ -69,7 +69,7 @@ def test_every_file_of_every_ladder_compiles_whatever_its_integer_arguments_are(
     paths, files = [], []
     for operator in registry.NAMES:
         found, applied = climb(operator)
-        assert applied == strategies(operator), f"some strategy of {operator} never applied"
+        assert applied == strategies(operator), f"some strategy of {operator} never applied, or never can run"
         assert registry.get(operator).baseline(Backend.TRITON) in found
         asked = calls(operator)
         paths += [f"{operator}: {path}" for path in found.values()]
@@ -79,7 +79,7 @@ def test_every_file_of_every_ladder_compiles_whatever_its_integer_arguments_are(
 
 
 @pytest.mark.sandbox
-@pytest.mark.parametrize("operator", ["decode_attention", "matmul_bias_gelu", "topk"])
+@pytest.mark.parametrize("operator", ["decode_attention", "matmul_bias_gelu"])
 def test_the_top_of_a_ladder_goes_the_evaluator_s_way_at_the_smallest_sizes(operator: str) -> None:
     """Recorded in the sandbox, derived from the file again and made a binary of."""
     from harness.backends.triton.compiler.compiled import compile_plans

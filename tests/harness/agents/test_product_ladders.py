@@ -120,3 +120,25 @@ def test_the_highest_rung_on_triton_is_right(operator: str, change: Callable[[st
     source = change(climbed(operator, Backend.TRITON, HIGHEST[operator, Backend.TRITON]))
     outcome, reason = judged_right(make_run(get(operator), Backend.TRITON, source, opener))
     assert outcome is Outcome.PASSED, reason
+
+
+@pytest.mark.sandbox
+def test_whole_steps_of_large_tiles_spill_no_registers() -> None:
+    """A masked rest behind the loop spilled 8 and 112 bytes on these tiles: its operands met a full accumulator."""
+    from harness.backends.triton.compiler.compiled import compile_plans
+    from harness.backends.triton.compiler.process import compiler_for
+    from harness.backends.triton.planning import record_plans
+    from harness.backends.triton.targets import find_target
+    from harness.evaluation.sandbox import opener
+
+    spec, target = get("matmul_bias_gelu"), find_target("nvidia-h200")
+    source = climbed("matmul_bias_gelu", Backend.TRITON, ("tiles-by-rows", "whole-steps"))
+    points = [point for point in spec.workloads["llm"].shapes[Backend.TRITON] if point.dims["m"] > 64]
+    worker = opener("triton-plan").open(deadline_s=60.0, options={"target": target.name})
+    try:
+        plans = record_plans(worker, source, spec.arguments, points, "bfloat16", target, {})
+    finally:
+        worker.close()
+    rows = [row for one in compile_plans(plans, compiler_for(target), deadline_s=60.0) for row in one.launches]
+    assert {row.grid[0] for row in rows} == {512, 128}
+    assert [row.spill_bytes for row in rows] == [0, 0]
