@@ -55,23 +55,25 @@ def stratified(rows: int, cols: int, generator: torch.Generator) -> torch.Tensor
 
 def quantise(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Round to ``dtype``; finite values beyond its range become the largest finite one."""
-    made = values.to(dtype, copy=True)
-    if _any_infinite(made):  # rarely, and the passes below are dear
-        limit = torch.finfo(dtype).max
+    made, limit = values.to(dtype, copy=True), torch.finfo(dtype).max
+    if values.is_contiguous() and values.numel():
+        for part, given in zip(made.view(-1).split(PIECE), values.view(-1).split(PIECE), strict=True):
+            _hold(part, given)
+    elif bool(torch.isinf(made).any()):
         made = torch.where(torch.isfinite(values), values.clamp(-limit, limit), values).to(dtype)
     return made
 
 
-def _any_infinite(values: torch.Tensor) -> bool:
-    """``isinf(values).any()`` by the bits, in pieces that stay in a core's cache."""
-    if not values.is_contiguous() or not values.numel():
-        return bool(torch.isinf(values).any())
-    kind, magnitude, infinite = EXPONENT[values.dtype]
-    for part in values.view(-1).split(PIECE):
-        bits = part.view(kind) & magnitude
-        if bool(bits.max() >= infinite) and bool((bits == infinite).any()):
-            return True
-    return False
+def _hold(made: torch.Tensor, values: torch.Tensor) -> None:
+    """Put the largest finite value of its sign where a finite one of ``values`` became infinite; pieces stay in a
+    core's cache, and mostly none of their bits are infinity's."""
+    kind, magnitude, infinite = EXPONENT[made.dtype]
+    bits = made.view(kind) & magnitude
+    if int(bits.max()) >= infinite:
+        beyond = (bits == infinite) & torch.isfinite(values)
+        if bool(beyond.any()):
+            limit = torch.finfo(made.dtype).max
+            made.copy_(torch.where(beyond, values.clamp(-limit, limit).to(made.dtype), made))
 
 
 def quantised_normal(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
