@@ -28,6 +28,8 @@ CHILD = Path(__file__).with_name("child.py")
 ROOT = CHILD.parents[4]
 MEMORY_BYTES = 8 << 30
 REMEMBERED = 256
+KERNELS_PER_PROCESS = 2
+"""A further process pays for its import of Triton, about as much as a small kernel takes, only for so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class CompilerProcess:
     def _run(self, kernels: list[KernelSource], deadline_s: float) -> list[KernelFacts]:
         """Facts of each kernel in order, from as many processes as the cores carry."""
         until = time.monotonic() + deadline_s
-        shares = min(len(kernels), self.processes or parallel())
+        shares = min(-(-len(kernels) // KERNELS_PER_PROCESS), self.processes or parallel())
         if shares == 1:
             return self._one_process(kernels, until)
         parts = [list(range(start, len(kernels), shares)) for start in range(shares)]

@@ -35,3 +35,14 @@ def documents_of(arguments: Sequence[Argument], call: Announced) -> Documents:
 def key_of(documents: Documents, attributes: Mapping[str, float]) -> str:
     """What a plan depends on besides the source."""
     return json.dumps([documents, dict(attributes)], sort_keys=True)
+
+
+def kinds_of(documents: Documents, attributes: Mapping[str, float]) -> tuple[object, object]:
+    """What calls for which Triton compiles the same code mostly have in common, narrowly and widely: dtypes, shifts,
+    which sizes are 1 or divisible by 16, and narrowly their powers of two and the attributes besides. A guess that
+    decides about cost alone."""
+    wide = tuple((one["dtype"], one["offset"], *((size == 1, size % 16 == 0) for size in (*one["shape"],
+                                                                                         *one["strides"])))
+                 for one in documents)
+    powers = tuple(size.bit_length() for one in documents for size in one["shape"])
+    return (wide, powers, tuple(attributes.items())), wide

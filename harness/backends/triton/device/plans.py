@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from queue import SimpleQueue
 from typing import Any
 
 from harness.backends.triton import planning
@@ -17,7 +16,7 @@ from harness.backends.triton.compiler.binaries import binaries_of
 from harness.backends.triton.compiler.compiled import CompileFailed
 from harness.backends.triton.compiler.process import compiler_for
 from harness.backends.triton.device import faults
-from harness.backends.triton.device.documents import Documents, key_of
+from harness.backends.triton.device.documents import Documents, key_of, kinds_of
 from harness.backends.triton.launcher.binary import Binary
 from harness.backends.triton.targets import Target
 from harness.domain.digest import digest_document
@@ -57,6 +56,31 @@ class Prepared:
         return tuple(step["launch"]["function"] for step in self.plan.steps if "launch" in step)
 
 
+class _Left:
+    """Calls that are still to be recorded. A planner gets those first that are most alike to what it has met: what
+    Triton compiled for one serves the next of the same process."""
+
+    def __init__(self, calls: Mapping[str, tuple[Documents, Mapping[str, float]]]) -> None:
+        self._lock, self._calls = threading.Lock(), dict(calls)
+        self._kinds = {key: kinds_of(*call) for key, call in calls.items()}
+        self._begun: set[object] = set()
+
+    def take(self, met: set[object]) -> tuple[str, tuple[Documents, Mapping[str, float]]] | None:
+        """The next call for a planner that has ``met`` these kinds: of one of them, the narrower the better, else of
+        one that nobody has, else any; ``None`` where none is left."""
+        def foreignness(key: str) -> int:
+            narrow, wide = self._kinds[key]
+            return 0 if narrow in met else 1 if wide in met else 2 if wide not in self._begun else 3
+
+        with self._lock:
+            if not self._calls:
+                return None
+            key = min(self._calls, key=foreignness)
+            met.update(self._kinds[key])
+            self._begun.update(self._kinds[key])
+            return key, self._calls.pop(key)
+
+
 class Plans:
     """Records with up to ``MOST_PLANNERS`` sandbox processes that all hold the candidate; proves that the recorded code
     follows from the reviewed file, and compiles it."""
@@ -68,6 +92,7 @@ class Plans:
         self._open, self._target, self._remaining_s, self._prove = open_planner, target, remaining_s, prove
         self._source = ""
         self._planners: list[Any] = []
+        self._met: dict[int, set[object]] = {}  # kinds of calls by the planner, which is kept to the end
         self._plans: dict[str, LaunchPlan | Fault] = {}
         self._ready: dict[str, Prepared | Fault] = {}
 
@@ -141,27 +166,22 @@ class Plans:
             self._planners += [future.result() for future in opened if future.exception() is None]
             for future in opened:
                 future.result()
-            free: SimpleQueue[Any] = SimpleQueue()
-            for planner in self._planners:
-                free.put(planner)
-            stop = threading.Event()
-            for done in [pool.submit(self._one, key, call, free, stop) for key, call in calls.items()]:
+            left, stop = _Left(calls), threading.Event()
+            for done in [pool.submit(self._some, planner, left, stop) for planner in list(self._planners)]:
                 done.result()
 
-    def _one(self, key: str, call: tuple[Documents, Mapping[str, float]], free: SimpleQueue[Any],
-             stop: threading.Event) -> None:
-        planner = free.get()
-        try:
-            if stop.is_set():
-                return
+    def _some(self, planner: Any, left: _Left, stop: threading.Event) -> None:
+        """Record calls with ``planner`` until none is left or one fails."""
+        met = self._met.setdefault(id(planner), set())
+        while not stop.is_set() and (taken := left.take(met)) is not None:
+            key, call = taken
             found = self._plan_or_fault(planner, *call)
             self._plans[key] = found
             if isinstance(found, Fault):
                 stop.set()
                 planner.close()  # it may be dead, and what it holds is not worth another question
                 self._planners.remove(planner)
-        finally:
-            free.put(planner)
+                self._met.pop(id(planner))
 
     def _plan_or_fault(self, planner: Any, documents: Documents, attributes: Mapping[str, float]) -> LaunchPlan | Fault:
         try:
