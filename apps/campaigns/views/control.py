@@ -97,12 +97,11 @@ def edit_hypotheses(request: SignedIn, campaign: Campaign) -> None:
 
 def submit(request: SignedIn, campaign: Campaign) -> None:
     """Ask for a review of the incumbent."""
-    if campaign.incumbent is None or campaign.incumbent_verdict is None:
-        raise Invalid("Nothing was measured yet, so there is nothing to submit. Wait for the first verdict.")
+    verdict = reviews.verdict_to_review(campaign)
     reviews.review_open(
         campaign=campaign,
-        kernel=campaign.incumbent,
-        verdict=campaign.incumbent_verdict,
+        kernel=verdict.kernel,
+        verdict=verdict,
         person=request.user,
         because=request.POST.get("because", "").strip() or f"{request.user.name} submitted it",
     )

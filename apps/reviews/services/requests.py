@@ -79,6 +79,24 @@ def review_open(
     return request
 
 
+def verdict_to_review(campaign: Campaign) -> Verdict:
+    """The verdict that a person's request about the incumbent shows: the one of its round, or a later verification
+    that passed and whose request ended because it showed what no approver had seen. With the older verdict the next
+    request would end in the same way.
+
+    Raises:
+        Invalid: nothing was measured yet.
+    """
+    verdict = campaign.incumbent_verdict
+    if campaign.incumbent is None or verdict is None:
+        raise Invalid("Nothing was measured yet, so there is nothing to submit. Wait for the first verdict.")
+    ended = ReviewRequest.objects.filter(
+        campaign=campaign, kernel=campaign.incumbent, state=RequestState.STALE, verify_verdict__outcome="passed",
+        verify_verdict__goal_digest=campaign.goal_digest, verify_verdict__created_at__gt=verdict.created_at,
+    ).order_by("-verify_verdict__id").first()
+    return verdict if ended is None or ended.verify_verdict is None else ended.verify_verdict
+
+
 def _tier(slot: Slot, kernel: Kernel) -> GateTier:
     try:
         return gate_tier(slot, kernel)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 from gate_world import ENVIRONMENT, World, heavy, light, medium
 
 from apps.bridge import api
 from apps.campaigns.jobs.workers import selftest_record
 from apps.core.errors import Invalid, MovedOn, Refused
+from apps.core.troubleshooting import entry
 from apps.kernels.models import Champion, Promotion
 from apps.reviews.models import ReviewRequest
 from apps.reviews.selectors import gate_requirements, inbox_for
@@ -181,6 +184,10 @@ def test_claimed_times_are_no_evidence(world: World) -> None:
     assert request.state == "open"
 
 
+def test_every_requirement_has_a_troubleshooting_entry_for_requests_that_end_by_it(world: World) -> None:
+    assert not [code for code in states(world.request(medium())) if entry(code) is None]
+
+
 def test_slower_shape_must_be_accepted_by_name(world: World) -> None:
     request = world.request(medium(), slow_shape=True)
     assert states(request)["regressions"] == "not_met"
@@ -200,6 +207,25 @@ def test_a_shape_that_only_the_verification_finds_slower_stops_the_promotion(wor
     request = world.verify(request, slow_shape=True)
     assert (request.state, request.cause_code) == ("stale", "regressions")
     assert not Promotion.objects.exists()
+
+
+def test_what_only_the_verification_found_is_accepted_by_name_in_the_next_request(world: World, client: Client) -> None:
+    world.measure_baseline()
+    world.round(medium())
+    client.force_login(world.ada)
+    submit = reverse("campaign-act", args=[world.campaign.pk, "submit"])
+    client.post(submit)
+    first = ReviewRequest.objects.get()
+    assert not first.verdict.regressions
+    world.decide(first, world.ben)
+    first = world.verify(first, slow_shape=True)
+    assert (first.state, first.cause_code) == ("stale", "regressions")
+    client.post(submit)
+    second = ReviewRequest.objects.latest("id")
+    assert (second.pk != first.pk, second.state, second.verdict) == (True, "open", first.verify_verdict)
+    assert states(second)["regressions"] == "not_met" and states(second)["approvals"] == "not_met"
+    world.decide(second, world.cem, ticked=["1x128"])
+    assert world.verify(second, slow_shape=True).state == "promoted"
 
 
 def test_blocking_thread_holds_the_approval_until_it_is_resolved(world: World) -> None:
