@@ -2,8 +2,9 @@
 
 A kernel's time follows from its digest, so every run of a campaign takes the same course. Each stage lasts
 ``HARNESS_FAKE_STAGE_S`` seconds, so that a test can hit a process in any of them; the stage whose name stands in the
-file ``HARNESS_FAKE_HOLD`` lasts for as long as the file is there (of candidates only, not of the baseline). Only tests
-run it.
+file ``HARNESS_FAKE_HOLD`` lasts for as long as the file is there (of candidates only, not of the baseline). With
+``HARNESS_FAKE_LOSS`` set there is a small second shape, on which candidates are slower in verifications alone. Only
+tests run it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from harness.domain.digest import canonical_json, digest_bytes, digest_source
 from harness.domain.request import EvaluationRequest
 from harness.domain.samples import PairedRound, Samples, ShapeSamples
 from harness.domain.verdict import Correctness, Evaluator, Isolation, ShapeTiming, Timing, Verdict
-from harness.domain.vocabulary import Comparison, Evidence, Outcome, Role, Stage
+from harness.domain.vocabulary import Comparison, Evidence, Outcome, Purpose, Role, Stage
 from harness.evaluation.source.tier import classify
 from harness.evaluation.timing.comparison import compare
 from harness.hardware.detect import environment
@@ -54,12 +55,20 @@ def _round(source: random.Random, other: float, mine: float) -> PairedRound:
 
 def samples_of(request: EvaluationRequest) -> Samples:
     """Paired samples against every opponent, deterministic in the kernels."""
+    shapes = (_shape(request, "64x64", 1.0),)
+    if os.environ.get("HARNESS_FAKE_LOSS"):
+        loss = 3.0 if request.purpose is Purpose.PROMOTION else 1.0
+        shapes = (_shape(request, "64x64", 0.9), _shape(request, "8x8", 0.1, loss))
+    return Samples(shapes)
+
+
+def _shape(request: EvaluationRequest, label: str, weight: float, loss: float = 1.0) -> ShapeSamples:
     mine = microseconds(request.candidate.digest, request)
     source = random.Random(request.candidate.digest)
-    versus = {str(side.role): tuple(_round(source, microseconds(side.digest, request), mine) for _ in range(ROUNDS))
-              for side in request.against}
+    versus = {str(side.role): tuple(_round(source, microseconds(side.digest, request), loss * mine)
+                                    for _ in range(ROUNDS)) for side in request.against}
     control = tuple(_round(source, mine, mine) for _ in range(ROUNDS))
-    return Samples((ShapeSamples("64x64", 1.0, versus, control),))
+    return ShapeSamples(label, weight, versus, control)
 
 
 def verdict_of(request: EvaluationRequest, samples: Samples, blob: str) -> Verdict:
@@ -69,8 +78,9 @@ def verdict_of(request: EvaluationRequest, samples: Samples, blob: str) -> Verdi
     role = next((role for role in ORDER if role in roles), None)
     mine = microseconds(request.candidate.digest, request)
     base = next((side.source for side in request.against if side.role is role), request.candidate.source)
-    shape = ShapeTiming("64x64", 1.0, mine, mine, mine, 0.01,
-                        versus={name: result.overall for name, result in compared.items()})
+    shapes = tuple(ShapeTiming(one.shape, one.weight, mine, mine, mine, 0.01,
+                               versus={name: result.overall for name, result in compared.items()})
+                   for one in samples.shapes)
     return Verdict(
         kernel=request.candidate.digest, operator=request.operator, backend=request.backend, hardware=request.hardware,
         target=None, environment=environment(request.backend),
@@ -78,7 +88,7 @@ def verdict_of(request: EvaluationRequest, samples: Samples, blob: str) -> Verdi
         outcome=Outcome.PASSED, stage=Stage.RECHECK, blame=None,
         step_tier=classify(base, request.candidate.source, get(request.operator.name), request.backend),
         correctness=Correctness(),
-        timing=Timing(Evidence.BOUNDED, 0.001, ROUNDS, (shape,), {n: r.overall for n, r in compared.items()}),
+        timing=Timing(Evidence.BOUNDED, 0.001, ROUNDS, shapes, {n: r.overall for n, r in compared.items()}),
         comparison=compared[str(role)].comparison if role else Comparison.NONE,
         compared_with=str(role) if role else None, regressions=compared[str(role)].regressions if role else (),
         seed="0" * 32, samples=blob)

@@ -39,10 +39,11 @@ class StandIn(Site):
         super().start()
 
 
-def test_the_script_goes_all_the_way(tmp_path: Path) -> None:
-    (tmp_path / "endpoints.toml").write_text(ENDPOINTS, "utf-8")
+def _went(folder: Path, site: Site) -> Journey:
+    """A whole journey with the scripted model on ``site``."""
+    (folder / "endpoints.toml").write_text(ENDPOINTS, "utf-8")
     goal = goal_of("rms_norm", "numba", hardware_name(), "medium", 2, AGENTS["scripted"])
-    journey = Journey(StandIn(tmp_path), Record(limit_s=240.0), goal, [hardware_name()])
+    journey = Journey(site, Record(limit_s=240.0), goal, [hardware_name()])
     try:
         journey.run()
     except Failed as problem:
@@ -51,11 +52,29 @@ def test_the_script_goes_all_the_way(tmp_path: Path) -> None:
         left = journey.site.stop()
     assert not left
     assert all(step.ok for step in journey.record.steps)
+    return journey
+
+
+def test_the_script_goes_all_the_way(tmp_path: Path) -> None:
+    journey = _went(tmp_path, StandIn(tmp_path))
     assert journey.champion["approvals"][0]["by"] in {name.capitalize() for name in PEOPLE}
     names = [step.name for step in journey.record.steps]
     played = next(step for step in journey.record.steps if step.name == "the model's answers, played again")
     assert played.text.startswith("2 askings") and "round 2 candidate" in played.text, played.text
-    assert names[-2:] == ["the promotion's git tag", "the leaderboard shows it"]
+    assert names[-2:] == ["the promotion's git tag", "the leaderboard shows it"] and "submitted again" not in names
+
+
+def test_a_loss_that_only_the_verification_finds_is_accepted_by_name_in_a_second_request(tmp_path: Path) -> None:
+    class Losing(StandIn):
+        @property
+        def environment(self) -> dict[str, str]:
+            return super().environment | {"HARNESS_FAKE_LOSS": "1"}
+
+    journey = _went(tmp_path, Losing(tmp_path))
+    steps = {step.name: step.text for step in journey.record.steps}
+    assert "R-2" in steps["submitted again"] and "1 slower shapes accepted by name" in steps["rosa approves"]
+    verified = [step.text for step in journey.record.steps if step.name == "verified anew and promoted"]
+    assert len(verified) == 2 and "Clearly slower on 8x8" in verified[0] and verified[1] == "promoted"
 
 
 def test_what_does_not_happen_is_a_sentence_in_the_table(tmp_path: Path) -> None:
