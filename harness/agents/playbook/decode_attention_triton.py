@@ -78,6 +78,15 @@ def _dependent(context: AgentContext) -> str | None:
     return None if changed is None else forms.launched(changed)
 
 
+def _together(context: AgentContext) -> str | None:
+    source = context.incumbent.source
+    form = forms.form_of(source)
+    if form is None or not forms.is_split(source) or form.two or form.peeled or form.dependent:
+        return None
+    changed = _body(two=True, peeled=True, dependent=True)(context)
+    return None if changed is None else forms.launched(changed)
+
+
 def _idle(context: AgentContext) -> float:
     """What filling the device gives where one program per sequence and cache head leaves it idle."""
     wanted = RESIDENT * multiprocessors(context)
@@ -116,6 +125,12 @@ def moves(context: AgentContext) -> list[Move]:
              "Take whole blocks without a mask over positions and advance one pair of addresses, and mask the last "
              "block alone: fewer instructions between loads.", "unmasked whole blocks, a masked rest", 0.2, 0.15,
              _body(peeled=True), basis="latency"),
+        Move("shorter-way", Direction.LAUNCH, NAME, Tier.HEAVY,
+             "Take whole blocks without a mask, exponentials to base two, and launch the combining kernel early, all "
+             "in one step: each of them is worth a microsecond or less, which alone lies within the noise of a "
+             "measurement.",
+             "whole blocks, powers of two and an early combining kernel together", 0.4, 0.06, _together,
+             basis="latency"),
         Move("powers-of-two", Direction.PRECISION, NAME, Tier.MEDIUM,
              "Take exponentials to base two with the constant folded into the scale: a multiplication less per score.",
              "exp2 with the scale folded in", 0.1, 0.03, _body(two=True)),
