@@ -52,6 +52,12 @@ def test_rope_is_held_against_the_measured_copy_roof(gbps: float, reached: bool)
     assert figure(figures_of(rope, HARDWARE, None), "rope", label).reached is None
 
 
+def test_a_baseline_before_any_campaign_is_shown_and_not_held_against_the_figure() -> None:
+    rows = (ours("softmax", "8192x8192", 200.0, "baseline"),)
+    found = figure(figures_of([operator("softmax", *rows)], HARDWARE, 4200.0), "softmax", "8192x8192")
+    assert (found.measured, found.reached) == (200.0, None) and "no campaign ran" in found.text
+
+
 def test_other_hardware_has_no_figures() -> None:
     assert figures_of([operator("softmax", ours("softmax", "8192x8192", 1.0))], "nvidia-h100", 1.0) == ()
     assert means_of([operator("softmax", best=(pair("8192x8192", 2.0),))], "nvidia-h100")[0].reach is None
