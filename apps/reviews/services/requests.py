@@ -23,6 +23,9 @@ from apps.stream.services import Log, recording
 from apps.teams import policies as team_policies
 from apps.teams.models import User
 
+SEEN_LATE = ("regressions", "suspicious")
+"""Requirements that a verification can end a request by, because it shows more than what was approved."""
+
 
 def streams_of(request: ReviewRequest) -> list[str]:
     """Streams that a change of this request is told on."""
@@ -81,8 +84,9 @@ def review_open(
 
 def verdict_to_review(campaign: Campaign) -> Verdict:
     """The verdict that a person's request about the incumbent shows: the one of its round, or a later verification
-    that passed and whose request ended because it showed what no approver had seen. With the older verdict the next
-    request would end in the same way.
+    that passed and ended its request by nothing but what it showed and no approver had seen. With the older verdict
+    the next request would end in the same way. A verification whose request went stale for anything else is no choice:
+    it must neither outdate a failure that was recorded before it nor stand for a less pleasant verdict.
 
     Raises:
         Invalid: nothing was measured yet.
@@ -91,10 +95,17 @@ def verdict_to_review(campaign: Campaign) -> Verdict:
     if campaign.incumbent is None or verdict is None:
         raise Invalid("Nothing was measured yet, so there is nothing to submit. Wait for the first verdict.")
     ended = ReviewRequest.objects.filter(
-        campaign=campaign, kernel=campaign.incumbent, state=RequestState.STALE, verify_verdict__outcome="passed",
-        verify_verdict__goal_digest=campaign.goal_digest, verify_verdict__created_at__gt=verdict.created_at,
-    ).order_by("-verify_verdict__id").first()
-    return verdict if ended is None or ended.verify_verdict is None else ended.verify_verdict
+        campaign=campaign, kernel=campaign.incumbent, state=RequestState.STALE, cause_code__in=SEEN_LATE,
+        verify_verdict__outcome="passed", verify_verdict__goal_digest=campaign.goal_digest,
+        verify_verdict__created_at__gt=verdict.created_at,
+    ).select_related("verdict", "verify_verdict").order_by("-verify_verdict__id")
+    return next((one.verify_verdict for one in ended if one.verify_verdict is not None
+                 and _shows_more(one.verify_verdict, one.verdict)), verdict)
+
+
+def _shows_more(later: Verdict, earlier: Verdict) -> bool:
+    """Whether a person has to look at something in ``later`` that ``earlier`` does not show."""
+    return bool(set(later.regressions) - set(earlier.regressions) or (later.suspicious and not earlier.suspicious))
 
 
 def _tier(slot: Slot, kernel: Kernel) -> GateTier:
