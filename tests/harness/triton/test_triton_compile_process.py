@@ -58,6 +58,14 @@ def test_the_same_code_under_another_name_and_from_another_folder_is_equal():
     assert again.cubin == one.cubin
 
 
+def test_kernels_of_one_process_do_not_serve_each_other():
+    """Options that mean the same in other words are one kernel to Triton's cache, which tells no registers."""
+    said = [{"num_warps": 4}, {"num_warps": 4, "maxnreg": None}, {"num_warps": 4, "num_ctas": 1}]
+    kernels = [KernelSource(ir("same", 7), "ttir", options) for options in said]
+    together = CompilerProcess(TARGET, processes=1).compile(kernels)
+    assert together[0].registers > 0 and together[1:] == together[:1] * 2
+
+
 ATTEMPTS = {
     "read a file of the system": "open('/etc/hostname').read()",
     "read the project": "open(PROJECT).read()",
