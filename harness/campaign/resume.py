@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.campaign.start import start_state
+from harness.domain import strict_json
 from harness.domain.digest import digest_source
 from harness.domain.errors import HarnessError
+from harness.domain.files import MAX_DOCUMENT_BYTES, read_document, read_regular
 from harness.domain.goal import Goal, goal_from_document
 from harness.engine.results import BaselineMeasured, Evaluated, result_from_document
 from harness.engine.state import CampaignState
 from harness.engine.step import apply
+
+ADVICE = "The campaign cannot go on from it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +32,36 @@ class Resumed:
 def resumed(path: Path, goal: Goal) -> Resumed | None:
     """The unattended campaign with ``goal`` in folder ``path``, ``None`` where there is none: nothing was evaluated
     yet, or it had another goal (its budget apart) or another baseline."""
-    state = start_state(goal, attended=False)
+    state, before = start_state(goal, attended=False), stored_goal(path)
     try:
-        before = goal_from_document(json.loads((path / "goal.json").read_text("utf-8")))
-        baseline = next((path / "kernels").glob("000-*.py")).read_text("utf-8")
-        text = (path / "results.jsonl").read_text("utf-8")
+        baseline = _text(next((path / "kernels").glob("000-*.py")))
+        text = _text(path / "results.jsonl")
     except (OSError, ValueError, StopIteration, HarnessError):
         return None
-    if replace(before, budget=goal.budget) != goal or digest_source(baseline) != state.baseline.digest:
+    if before is None or replace(before, budget=goal.budget) != goal:
+        return None
+    if digest_source(baseline) != state.baseline.digest:
         return None
     lines = []
     evaluations = 0
     for line in text.splitlines():
         try:
-            result = result_from_document(json.loads(line))
+            result = result_from_document(strict_json.loads(line))
             state = apply(state, result)
-        except (ValueError, HarnessError):
+        except (ValueError, RecursionError, HarnessError):
             break
         lines.append(line)
         evaluations += isinstance(result, BaselineMeasured | Evaluated)
     return Resumed(state, tuple(lines), evaluations) if evaluations else None
+
+
+def stored_goal(path: Path) -> Goal | None:
+    """The goal of the campaign in folder ``path``, ``None`` where none can be read."""
+    try:
+        return goal_from_document(read_document(path / "goal.json", "The goal", ADVICE))
+    except HarnessError:
+        return None
+
+
+def _text(path: Path) -> str:
+    return read_regular(path, MAX_DOCUMENT_BYTES, ADVICE).decode("utf-8")

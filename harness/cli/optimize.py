@@ -19,13 +19,13 @@ from harness.campaign.local import Evaluator, Step, measure_final, run_campaign
 from harness.campaign.model_desk import desk_for, endpoints_path
 from harness.campaign.predicted import predicted_lines, stated_predictions
 from harness.campaign.report import headline, report
-from harness.campaign.resume import Resumed, resumed
+from harness.campaign.resume import Resumed, resumed, stored_goal
 from harness.campaign.start import start_state
 from harness.cli.campaign_text import CampaignBar, print_log
 from harness.cli.numbers import COUNT, SECONDS
 from harness.domain.codec import to_document
-from harness.domain.errors import HarnessError, UsageError
-from harness.domain.goal import Goal, goal_from_document
+from harness.domain.errors import UsageError
+from harness.domain.goal import Goal
 from harness.domain.prediction import calibration
 from harness.domain.request import EvaluationRequest
 from harness.domain.samples import Samples
@@ -95,13 +95,10 @@ def _ensure_kept(out: Path | None, goal: Goal) -> None:
         return
     if not out.is_dir():
         raise UsageError(f"--out {out} is no folder. Nothing was begun; name a new folder.")
-    results, stored = out / "results.jsonl", out / "goal.json"
+    results = out / "results.jsonl"
     if not results.exists() or not results.stat().st_size:
         return
-    try:
-        before = goal_from_document(json.loads(stored.read_text("utf-8")))
-    except (OSError, ValueError, HarnessError):
-        before = None
+    before = stored_goal(out)
     if before is not None and _slot(before) == _slot(goal):
         if before.agent.kind == "openai":
             return

@@ -19,6 +19,8 @@ Judgement = Literal["hit", "promised too much", "promised too little", "not time
 
 TOLERANCE = 0.05
 """Log gain by which a prediction may be off whatever its size; above that, by half of what was predicted."""
+LEAST = 0.01
+"""A gain of -100 %, which anybody may state, has no logarithm: whatever is slower than this share is taken for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +93,16 @@ def _row(entry: LogEntry, predicted: float) -> Prediction:
     if change is None:
         return Prediction(entry.round, entry.change_summary, entry.direction, entry.step_tier, entry.outcome, predicted,
                           None, None, None, None, "not timed")
-    error = math.log(change.ratio) - math.log1p(predicted)
+    error = _log(change.ratio) - _log(1.0 + predicted)
     return Prediction(entry.round, entry.change_summary, entry.direction, entry.step_tier, entry.outcome, predicted,
                       change.ratio - 1.0, change.low - 1.0, change.high - 1.0, error, _judged(error, predicted))
 
 
 def _judged(error: float, predicted: float) -> Judgement:
-    if abs(error) <= max(TOLERANCE, abs(math.log1p(predicted)) / 2):
+    if abs(error) <= max(TOLERANCE, abs(_log(1.0 + predicted)) / 2):
         return "hit"
     return "promised too much" if error < 0 else "promised too little"
+
+
+def _log(ratio: float) -> float:
+    return math.log(max(ratio, LEAST))

@@ -220,12 +220,14 @@ def result_to_document(result: Result) -> dict[str, Any]:
     return {"kind": type(result).__name__, "data": to_document(result)}
 
 
-def result_from_document(document: dict[str, Any]) -> Result:
+def result_from_document(document: Any) -> Result:
     """The inverse of ``result_to_document``.
 
     Raises:
-        DocumentError: an unknown kind or wrong data.
+        DocumentError: no object, an unknown kind or wrong data.
     """
+    if not isinstance(document, dict):
+        raise DocumentError("A result is an object with 'kind' and 'data'.", key="kind")
     kind = RESULT_KINDS.get(str(document.get("kind")))
     if kind is None:
         raise DocumentError(f"'{document.get('kind')}' is not a kind of result. Known: {', '.join(RESULT_KINDS)}.",

@@ -48,6 +48,14 @@ def test_every_stated_gain_has_a_row_and_every_measured_one_an_error(found: list
         assert abs(summary.mean_error) <= summary.mean_absolute_error + 1e-12
 
 
+@pytest.mark.parametrize(("expected", "ratio", "judged"), [
+    (-1.0, 1.1, "promised too little"), (-3.0, 0.005, "hit"), (0.5, 0.0, "promised too much")])
+def test_a_gain_without_a_logarithm_has_a_finite_error(expected: float, ratio: float, judged: str) -> None:
+    (row,) = predictions([entry(1, expected, ratio)])
+    assert row.error is not None and math.isfinite(row.error) and row.judgement == judged
+    assert math.isfinite(calibration([row]).mean_absolute_error or 0.0)
+
+
 @given(st.floats(0.2, 4.0), st.floats(1.2, 4.0))
 def test_twice_too_much_and_twice_too_little_weigh_the_same(gain: float, factor: float) -> None:
     over, under = predictions([entry(1, gain, (1 + gain) / factor), entry(2, gain, (1 + gain) * factor)])

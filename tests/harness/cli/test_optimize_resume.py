@@ -45,6 +45,29 @@ def test_it_goes_on_and_judges_nothing_twice(tmp_path: Path, monkeypatch: pytest
     assert len(rest.requests) == len(whole.requests) - 2
 
 
+DAMAGE = {"a list": b"[]", "a number": b"5", "nothing": b"null", "a text": b'"Evaluated"', "no text": b"\xff\xfe",
+          "deep lists": b"[" * 100_000, "NaN": b'{"kind": "BudgetClock", "data": {"seconds": NaN}}'}
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "goal.json", "second line"])
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=list(DAMAGE))
+def test_strange_files_are_a_sentence_or_left_out_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, damage: bytes
+) -> None:
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        raise SystemExit(_optimize(monkeypatch, Killed(), tmp_path))
+    file = tmp_path / ("results.jsonl" if name == "second line" else name)
+    first = file.read_bytes().splitlines(keepends=True)[0] if name == "second line" else b""
+    file.write_bytes(first + damage + b"\n")
+    capsys.readouterr()
+    rest = FakeEvaluator()
+    found, said = _optimize(monkeypatch, rest, tmp_path), capsys.readouterr().err
+    if name == "second line" and damage != DAMAGE["no text"]:
+        assert found == 0 and "goes on after 1 evaluation." in said and rest.requests
+    else:
+        assert found == 2 and "Nothing was changed" in said and not rest.requests
+
+
 def test_one_that_has_ended_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                           capsys: pytest.CaptureFixture[str]) -> None:
     _optimize(monkeypatch, FakeEvaluator(), tmp_path)
