@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -46,7 +47,9 @@ def resumed(path: Path, goal: Goal) -> Resumed | None:
     evaluations = 0
     for line in text.splitlines():
         try:
-            result = result_from_document(strict_json.loads(line))
+            document = strict_json.loads(line)
+            json.dumps(document, ensure_ascii=False).encode()  # half a surrogate pair could be written nowhere
+            result = result_from_document(document)
             state = apply(state, result)
         except (ValueError, RecursionError, HarnessError):
             break

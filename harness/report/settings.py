@@ -28,6 +28,12 @@ AGENTS = ("playbook", "autotune")
 MOST = 1e12
 """Larger numbers are nobody's settings."""
 AGAIN = "Remove it, and what it held is measured again."
+SESSION = {"rows": list, "clocks": list, "best": list, "versions": dict, "held_s": (int, float)}
+HOLDS: Mapping[str, Mapping[str, Any]] = {
+    "campaign.json": {"campaign": dict, "kernels": list, "sources": dict},
+    "search.json": {"search": dict, "kernels": list, "sources": dict}, "peers.json": SESSION, "final.json": SESSION,
+}
+"""What documents of these names hold at least, and as what; their own parts are read strictly where they are used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,9 @@ class Folder:
         if not path.is_file():
             return None
         document = read_document(path, "The document", AGAIN)
-        if not isinstance(document, dict):
+        wanted = HOLDS.get(path.name, {})
+        if not isinstance(document, dict) or not all(isinstance(document.get(key), kind)
+                                                     for key, kind in wanted.items()):
             raise UsageError(f"{path} is no document of a report. {AGAIN}")
         return document
 

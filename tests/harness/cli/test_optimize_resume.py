@@ -46,6 +46,7 @@ def test_it_goes_on_and_judges_nothing_twice(tmp_path: Path, monkeypatch: pytest
 
 
 DAMAGE = {"a list": b"[]", "a number": b"5", "nothing": b"null", "a text": b'"Evaluated"', "no text": b"\xff\xfe",
+          "half a pair": b'{"kind": "AgentFailed", "data": {"round": 1, "reason": "\\ud800", "blame": "model"}}',
           "deep lists": b"[" * 100_000, "NaN": b'{"kind": "BudgetClock", "data": {"seconds": NaN}}'}
 
 

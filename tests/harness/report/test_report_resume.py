@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness.domain.errors import UsageError
 from harness.domain.report import ReportOperator
 from harness.report.campaigns import CURVE
 from harness.report.settings import Folder
@@ -151,3 +152,12 @@ def test_a_campaign_that_ended_at_a_smaller_budget_goes_on_under_a_larger_one(tm
     assert campaign.rounds == 3 and campaign.evaluations == 4
     judged = [request.candidate.digest for request in evaluator.requests]
     assert judged[:2] == [step.kernel for step in campaign.steps][2:]
+
+
+@pytest.mark.parametrize("name", ["playbook/campaign.json", "final.json", "peers.json"])
+@pytest.mark.parametrize("strange", ["{}", "[]", '{"rows": 5, "campaign": 5}', "[" * 100_000])
+def test_a_document_that_is_none_of_a_report_is_named(tmp_path: Path, name: str, strange: str) -> None:
+    report_run(tmp_path / "report", Sessions(), rounds=1, **ONE).run()
+    (tmp_path / "report/operators/rms_norm" / name).write_text(strange)
+    with pytest.raises(UsageError, match=name):
+        report_run(tmp_path / "report", Sessions(), rounds=1, **ONE).report()
