@@ -21,6 +21,8 @@ from apps.reviews.models import SpotCheck
 from apps.teams.selectors import teams_of
 
 Action = Callable[[SignedIn, Campaign], Any]
+MOST_GAIN = 1000.0
+"""A hypothesis that promises more, as a fraction, is a slip of the hand."""
 
 
 def choose(request: SignedIn, campaign: Campaign) -> None:
@@ -76,12 +78,7 @@ def edit_hypotheses(request: SignedIn, campaign: Campaign) -> None:
         gain = row.expected_gain
         typed = request.POST.get(f"gain.{row.key}", "").replace(",", ".").strip()
         if typed:
-            try:
-                gain = float(typed) / 100
-            except ValueError as error:
-                raise Invalid(
-                    f"'{typed}' is not a number of per cent. Nothing was changed.", key=f"gain.{row.key}"
-                ) from error
+            gain = _per_cent(typed, f"gain.{row.key}")
         kept.append(
             {
                 "id": row.key,
@@ -93,6 +90,18 @@ def edit_hypotheses(request: SignedIn, campaign: Campaign) -> None:
             }
         )
     services.hypotheses_edit(campaign=campaign, person=request.user, hypotheses=kept)
+
+
+def _per_cent(typed: str, key: str) -> float:
+    """A typed gain as a fraction. Nothing loses all of its speed, and nothing gains without end."""
+    try:
+        gain = float(typed) / 100
+    except ValueError as error:
+        raise Invalid(f"'{typed}' is not a number of per cent. Nothing was changed.", key=key) from error
+    if not -1.0 < gain < MOST_GAIN:
+        raise Invalid(f"{typed} per cent is no gain: it lies above -100 and below {100 * MOST_GAIN:.0f} per cent. Nothing "
+                      "was changed.", key=key)
+    return gain
 
 
 def submit(request: SignedIn, campaign: Campaign) -> None:

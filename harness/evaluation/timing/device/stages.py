@@ -9,6 +9,7 @@ from harness.backends.triton.device import faults
 from harness.backends.triton.device.holding import Holding
 from harness.backends.triton.device.stages import NATIVE
 from harness.backends.triton.launcher.client import DeviceFault
+from harness.domain.errors import InfrastructureError
 from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Comparison, Evidence, Outcome, Role, Stage
 from harness.evaluation import library
@@ -176,11 +177,13 @@ def _repeated(run: Run, holding: Holding, bench: Bench, kernels: Kernels, fault:
     kernel that fails now and then is no better."""
     if fault.code not in REPEATABLE:
         return ""
-    holding.renew()
     try:
+        holding.renew()
         again = _fault_alone(run, holding, bench, {CANDIDATE: kernels[CANDIDATE]})
     except (Refused, CandidateFault):
         return " Called alone afterwards it was refused for something else."
+    except InfrastructureError as error:
+        return f" It could not be called alone afterwards: {error.text}"
     if again is None:
         return (f" Called alone afterwards, in a fresh launcher, {BLAME_PAIRS} samples of every shape did not fail: it "
                 "depends on what lies around its data, or on chance.")
