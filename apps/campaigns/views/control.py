@@ -99,8 +99,8 @@ def _per_cent(typed: str, key: str) -> float:
     except ValueError as error:
         raise Invalid(f"'{typed}' is not a number of per cent. Nothing was changed.", key=key) from error
     if not -1.0 < gain < MOST_GAIN:
-        raise Invalid(f"{typed} per cent is no gain: it lies above -100 and below {100 * MOST_GAIN:.0f} per cent. Nothing "
-                      "was changed.", key=key)
+        raise Invalid(f"{typed} per cent is no gain: it lies above -100 and below {100 * MOST_GAIN:.0f} per cent. "
+                      "Nothing was changed.", key=key)
     return gain
 
 
