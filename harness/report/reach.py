@@ -12,10 +12,9 @@ from typing import Literal
 
 from harness.domain.peers import Row, Side
 from harness.domain.report import Figure, Mean, ReportOperator
+from harness.peers.measure import BASELINE
 
 HARDWARE = "nvidia-h200"
-BASELINE = "baseline"
-"""What rows of the shipped kernel are called."""
 GEOMETRIC_MEAN = 1.4
 OVER_BASELINE, OVER_AUTOTUNE = 2.6, 1.44
 

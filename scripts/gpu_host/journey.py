@@ -209,14 +209,13 @@ class Journey:
         """
         with self.record.step("verified anew and promoted") as step:
             def done() -> tuple[bool, str] | None:
-                for kind in ("review.closed", "review.stale", "promotion.refused"):
+                for kind in ("review.closed", "review.stale"):
                     event = _event(api, self.campaign, kind)
                     if event is None or event["data"]["request"] != self.request:
                         continue
-                    if kind == "review.stale" and event["data"]["code"] == "regressions":
+                    if event["data"]["code"] == "regressions":
                         return False, f"not yet: {event['data']['cause']}"
-                    if kind != "promotion.refused":
-                        raise Failed(f"{kind}: {event['data']}")
+                    raise Failed(f"{kind}: {event['data']}")
                 return (True, "promoted") if _event(api, self.campaign, "promotion.done") is not None else None
 
             try:
