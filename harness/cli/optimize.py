@@ -67,11 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
     names = ("operator", "backend", "hardware", "workload", "agent", "strategy", "grant", "rounds", "seconds",
              "endpoint", "model", "effort", "best_of", "tokens")
     goal, overrides = goal_of(arguments.goal, Options(**{name: getattr(arguments, name) for name in names}))
-    before = Resumed(start_state(goal, attended=False))
+    fresh = Resumed(start_state(goal, attended=False))
     ensure_present(goal.backend)
-    _ensure_kept(arguments.out, goal)
-    if arguments.out is not None and goal.agent.kind != "openai":
-        before = resumed(arguments.out, goal) or before
+    before = _interrupted(arguments.out, goal) or fresh
     if before.evaluations:
         sys.stderr.write(f"The campaign in {arguments.out} goes on after "
                          f"{counted(before.evaluations, 'evaluation')}.\n")
@@ -84,27 +82,27 @@ def run(arguments: argparse.Namespace) -> int:
                     lines=before.lines)
 
 
-def _ensure_kept(out: Path | None, goal: Goal) -> None:
-    """What an earlier campaign left in ``out`` is never written over. The same campaign goes on there where it was
-    interrupted; a language model's by the turns that are kept.
+def _interrupted(out: Path | None, goal: Goal) -> Resumed | None:
+    """The same campaign where it was interrupted in ``out``; a language model's begins again, by the turns that are
+    kept. What another campaign left there is never written over.
 
     Raises:
         UsageError: the folder holds another campaign, or is none.
     """
     if out is None or not out.exists():
-        return
+        return None
     if not out.is_dir():
         raise UsageError(f"--out {out} is no folder. Nothing was begun; name a new folder.")
     results = out / "results.jsonl"
     if not results.exists() or not results.stat().st_size:
-        return
+        return None
     before = stored_goal(out)
     if before is not None and _slot(before) == _slot(goal):
         if before.agent.kind == "openai":
-            return
+            return None
         there = resumed(out, goal)
         if there is not None and not there.state.status.over:
-            return
+            return there
     what = f"a campaign of {before.agent.kind} on {before.operator}" if before is not None else "another campaign"
     raise UsageError(f"--out {out} holds {what} already. Nothing was changed; name a new folder. A campaign that was "
                      "interrupted goes on when its own options are given again.")
