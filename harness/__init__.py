@@ -4,5 +4,5 @@ Importing this package, its ``domain`` and the operator specs loads neither torc
 numba nor openai; the evaluator's processes load them when they need them.
 """
 
-EVALUATOR_VERSION = "2.4"
+EVALUATOR_VERSION = "2.5"
 """Version of the evaluator. Raising it re-verifies every champion (DESIGN section 6)."""

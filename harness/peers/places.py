@@ -77,7 +77,9 @@ class Gpu:
     def __init__(self) -> None:
         facts = torch.cuda.get_device_properties(0)
         self.cache_bytes, self.memory_bytes = int(facts.L2_cache_size), int(facts.total_memory)
-        self.flush = torch.empty(2 * self.cache_bytes // 4, dtype=torch.int32, device="cuda")
+        self.flush, self.clean = (torch.zeros(2 * self.cache_bytes // 4, dtype=torch.int32, device="cuda")
+                                  for _ in range(2))
+        self.total = torch.empty((), dtype=torch.int64, device="cuda")
         self.start, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         self.aside = torch.cuda.Stream()
 
@@ -99,11 +101,17 @@ class Gpu:
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
 
+    def read_clean(self) -> None:
+        """Fill the caches with what is not written, so that nothing has to be written back under the clock."""
+        torch.sum(self.clean, dim=0, dtype=torch.int64, out=self.total)
+
     def elapsed(self, work: Callable[[], Any], spin: int) -> tuple[float, Any]:
-        """Microseconds between events around ``work``, enqueued while the device spins and flushes its caches."""
+        """Microseconds between events around ``work``, enqueued while the device spins and flushes its caches: written
+        full and then read full of something else, as in a launcher round."""
         with contextlib.suppress(AttributeError):  # private: without it, a launch may show in short samples
             torch.cuda._sleep(spin)
         self.flush.zero_()
+        self.read_clean()
         self.start.record()
         result = work()
         self.end.record()

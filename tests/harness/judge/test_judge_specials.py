@@ -203,3 +203,17 @@ def test_kinds_for_rows_alone_leave_out_what_is_shared_and_what_is_short() -> No
     assert "special_weights" not in kinds_of(spec, "bfloat16")
     assert "one_hot" in kinds_of(spec, "bfloat16") and "one_hot" not in kinds_of(spec, "float32")
     assert {"nan", "far_steps", ENDS} <= set(kinds_of(spec, "float16"))
+
+
+def test_half_precision_sums_with_what_all_rows_share_stay_in_range() -> None:
+    """Rows of every kind are joined beside one b, which is none of those that they were made with."""
+    spec = registry.get("matmul_bias_gelu")
+    kinds = tuple(kinds_of(spec, "float16"))
+    # Sums of two terms differ most between two b; seed 7 once left the range of float16.
+    many, few = {"k": 2, "n": 50, "m": 46466}, {"k": 2, "n": 900, "m": 2700}
+    for seed, dims in [(7, many), *((seed, few) for seed in range(9))]:
+        call = Call(dims, kinds, "float16", {})
+        inputs = shared_out(spec, call, seed, "joined")
+        expect(spec, dims, inputs, {}, "float16")  # raises where honest sums overflow
+        sums = inputs["a"].double().nan_to_num(0.0) @ inputs["b"].double()
+        assert 2e4 < float(sums.abs().max()) < 6.5e4

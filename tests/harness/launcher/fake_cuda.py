@@ -265,6 +265,11 @@ def _differ(cuda: FakeCuda, left: int, right: int, elements: int, relative: int,
         words[1] = min(int(words[1]), int(apart[0]))
 
 
+def _read(cuda: FakeCuda, data: int, words: int, total: int) -> None:
+    cuda.memory.view(data, 16 * words)
+    cuda.log.append(("read", 16 * words))
+
+
 OWN: dict[str, Any] = {"renew_float32": _renew, "differ_float32": _differ, "fingerprint": _fingerprint,
-                       "stamp": _stamp, "health": _health,
+                       "stamp": _stamp, "health": _health, "read": _read,
                        "hold": lambda cuda, nanoseconds: None}

@@ -239,6 +239,18 @@ def test_round_keeps_what_the_candidate_made_of_new_contents(launcher: Launcher,
         assert np.array_equal(got, 2 * contents)
 
 
+def test_caches_are_written_full_and_then_read_full_of_something_else_before_a_sample(
+        launcher: Launcher, files: Files, cuda: FakeCuda) -> None:
+    cuda.log.clear()
+    run_round(launcher, files, "double", [sweep([0], [5], [])])
+    places = [place for place, entry in enumerate(cuda.log) if entry[0] == "read"]
+    assert len(places) >= 2
+    for place in places:
+        size = cuda.log[place][1]
+        assert isinstance(size, int) and size >= 2 * launcher.l2_bytes
+        assert cuda.log[place + 1][0] == "event"
+
+
 def test_what_is_remembered_in_scratch_shows_as_unwritten_output(launcher: Launcher, files: Files) -> None:
     _, _, data = run_round(launcher, files, "remember", [sweep([0, 2], [5, 90], [keep(2)])])
     poison = np.frombuffer(output_poison("float32", 0x7ABC).to_bytes(2, "little") * 2, np.float32)[0]

@@ -62,9 +62,10 @@ class Cuda:
 
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Cuda:
-    stand_in, empty = Cuda(), torch.empty
+    stand_in, empty, zeros = Cuda(), torch.empty, torch.zeros
     monkeypatch.setattr(torch, "cuda", stand_in)
     monkeypatch.setattr(torch, "empty", lambda *size, device=None, **more: empty(*size, **more))
+    monkeypatch.setattr(torch, "zeros", lambda *size, device=None, **more: zeros(*size, **more))
     return stand_in
 
 
@@ -76,17 +77,20 @@ def noted(cuda: Cuda, name: str) -> Any:
 
 
 def flushed(gpu: places.Gpu, cuda: Cuda) -> None:
-    gpu.flush = SimpleNamespace(zero_=lambda: cuda.log.append("flush"))  # type: ignore[assignment]
+    gpu.flush = SimpleNamespace(zero_=lambda: cuda.log.append("write"))  # type: ignore[assignment]
+    gpu.read_clean = lambda: cuda.log.append("read")  # type: ignore[method-assign]
 
 
 def test_only_the_graph_lies_between_the_events_and_caches_are_flushed_before(cuda: Cuda) -> None:
     gpu = places.Gpu()
-    assert gpu.flush.numel() * 4 == 2 * 4096
+    assert gpu.flush.numel() * 4 == gpu.clean.numel() * 4 == 2 * 4096
+    gpu.read_clean()
+    assert int(gpu.total) == 0
     flushed(gpu, cuda)
     prepared = gpu.prepare([noted(cuda, "one"), noted(cuda, "two")], graph=True, shared=gpu.common())
     cuda.log.clear()
     assert prepared.sample() == 250.0
-    assert cuda.log == ["spin", "flush", "start", "replay", "end", "wait"]
+    assert cuda.log == ["spin", "write", "read", "start", "replay", "end", "wait"]
 
 
 def test_a_library_is_called_on_the_capturing_stream_before_its_first_capture_and_no_more(cuda: Cuda) -> None:
@@ -119,7 +123,7 @@ def test_what_cannot_be_captured_is_called_between_the_events(cuda: Cuda) -> Non
     prepared = gpu.prepare([noted(cuda, "one"), noted(cuda, "two")], graph=False, shared=gpu.common())
     cuda.log.clear()
     prepared.sample()
-    assert cuda.log == ["spin", "flush", "start", "called one", "called two", "end", "wait"]
+    assert cuda.log == ["spin", "write", "read", "start", "called one", "called two", "end", "wait"]
     prepared.spoil()
 
 

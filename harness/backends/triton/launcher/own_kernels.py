@@ -19,6 +19,8 @@ from harness.backends.triton.launcher.driver import Cuda
 THREADS = 256
 MOST_BLOCKS = 132 * 16
 READ_BLOCKS = 1024
+READ_UNIT = 16 * 4 * THREADS * READ_BLOCKS
+"""Bytes that ``read`` takes in one step: what it reads is a multiple of them."""
 
 _HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
 
@@ -247,7 +249,7 @@ class OwnKernels:
         self._launch(stream, "fingerprint", nbytes // 16, data, nbytes // 16, total)
 
     def read(self, stream: c_void_p, data: int, nbytes: int, total: int) -> None:
-        """Read ``nbytes`` at ``data``, a multiple of ``16 * THREADS * 4 * READ_BLOCKS``."""
+        """Read ``nbytes`` at ``data``, a multiple of ``READ_UNIT``."""
         self._launch(stream, "read", READ_BLOCKS * THREADS, data, nbytes // 16, total)
 
     def stamp(self, stream: c_void_p, where: int) -> None:

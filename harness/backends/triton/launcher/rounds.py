@@ -23,7 +23,7 @@ from harness.backends.triton.launcher.contents import Contents
 from harness.backends.triton.launcher.driver import Cuda
 from harness.backends.triton.launcher.graphs import Graph, Loaded, Program
 from harness.backends.triton.launcher.memory import mapped
-from harness.backends.triton.launcher.own_kernels import OwnKernels
+from harness.backends.triton.launcher.own_kernels import READ_UNIT, OwnKernels
 from harness.backends.triton.launcher.rings import Ring, bytes_at, copy
 from harness.backends.triton.launcher.twins import Twins
 from harness.evaluation.poison import output_poison
@@ -60,7 +60,7 @@ class Round:
             arena.allocate(request["spacer"])
         self._rings = [Ring(cuda, arena, array, self._copies(array)) for array in self._arrays]
         self._sides = {name: Side(arena, loaded) for name, loaded in sides.items()}
-        self._flush = arena.allocate(2 * l2_bytes)
+        self._flush, self._clean = (arena.allocate(count) for count in (2 * l2_bytes, rounded(2 * l2_bytes, READ_UNIT)))
         self._ledger = arena.allocate(8 * LEDGER_WORDS)
         self._sums = arena.allocate(16)
         self._around: dict[tuple[int, ...], int] = {}
@@ -224,8 +224,7 @@ class Round:
         self._only(name)
         self._own.hold(self._stream, HOLD_NS)
         if sweep["flush"]:
-            self._cuda("cuMemsetD32Async", c_ulonglong(self._flush.address), c_uint(sweep["poison"]),
-                       ctypes.c_size_t(self._flush.nbytes // 4), self._stream)
+            self._flush_caches(sweep["poison"], ledger + 72)
         else:
             self._warm_caches(slots, ledger + 72)
         self._own.stamp(self._stream, ledger + 16)
@@ -289,6 +288,13 @@ class Round:
                 if array["kind"] == "input":
                     self._own.fingerprint(self._stream, *self._rings[number].words(slot), total)
 
+    def _flush_caches(self, pattern: int, total: int) -> None:
+        """Write twice the cache, then read twice the cache of something else. After writing alone the cache is full of
+        lines that have to be written back, and whoever reads much next would be charged for it."""
+        self._cuda("cuMemsetD32Async", c_ulonglong(self._flush.address), c_uint(pattern),
+                   ctypes.c_size_t(self._flush.nbytes // 4), self._stream)
+        self._own.read(self._stream, self._clean.address, self._clean.nbytes, total)
+
     def _fingerprint(self, slots: tuple[int, ...], total: int) -> None:
         for slot in slots:
             for number, array in enumerate(self._arrays):
@@ -300,8 +306,7 @@ class Round:
         graph = Graph(self._cuda, self._stream, [])
         found = []
         for _ in range(EMPTY_SAMPLES):
-            self._cuda("cuMemsetD32Async", c_ulonglong(self._flush.address), c_uint(0),
-                       ctypes.c_size_t(self._flush.nbytes // 4), self._stream)
+            self._flush_caches(0, self._ledger.address + 72)
             self._cuda("cuEventRecord", self._start, self._stream)
             graph.launch(self._stream)
             self._cuda("cuEventRecord", self._end, self._stream)
