@@ -1,7 +1,8 @@
 """The stage ``profile``: after the last timed round, for candidates whose request asks for it.
 
-Nothing here decides about a candidate: whatever goes wrong is said in the profile and the verdict stands. The time is
-not charged to the candidate's deadline.
+Nothing here decides about a candidate: whatever goes wrong is said in the profile and the verdict stands. Where the
+profiler's run agrees with the clock, the evidence of the times is one level better (``confirm``). The time is not
+charged to the candidate's deadline.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import base64
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness.backends.triton.device.holding import Holding
@@ -22,6 +24,7 @@ from harness.domain.verdict import Reason
 from harness.domain.vocabulary import Stage
 from harness.evaluation.ports import Lent
 from harness.evaluation.profile.by_clock import shape_by_clock
+from harness.evaluation.profile.confirm import confirmed
 from harness.evaluation.profile.counters import launch_counters, shape_counters
 from harness.evaluation.profile.tool import NoCounters, Report, profiled
 from harness.evaluation.run import Run
@@ -53,6 +56,10 @@ def profile(run: Run, profiler: Callable[[dict[str, Any]], Report] = profiled) -
         close_bench(run)
         run.deadline += time.monotonic() - began
     run.profile = CounterProfile(source, shapes, tool, why, round(time.monotonic() - began, 2))
+    if run.timing is not None:
+        evidence, differences = confirmed(run.timing, run.profile)
+        run.timing = replace(run.timing, evidence=evidence)
+        run.notes += differences
     run.progress(Stage.PROFILE, 1, 1, shapes[0].text if shapes else "nothing was profiled")
 
 

@@ -15,7 +15,7 @@ from harness.domain.codec import check_schema, from_document, schema, to_documen
 from harness.domain.plan import CompiledPlan, LaunchPlan, LaunchResources
 from harness.domain.profile import Bottleneck, CounterProfile, ProfileSource
 from harness.domain.verdict import Verdict
-from harness.domain.vocabulary import Backend, Stage
+from harness.domain.vocabulary import Backend, Evidence, Stage
 from harness.evaluation.profile import stage
 from harness.evaluation.profile.table import read_table
 from harness.evaluation.profile.tool import NoCounters, Report
@@ -85,6 +85,7 @@ def test_counters_of_the_heaviest_shape_come_first(run: Run) -> None:
     assert (found.source, found.tool, found.why) == (ProfileSource.COUNTERS, "Nsight Compute 2025.3.1.0", None)
     assert [shape.shape for shape in found.shapes] == ["40x384", "9x100"]
     assert {shape.bound for shape in found.shapes} == {Bottleneck.MEMORY} and not run.notes
+    assert run.timing is not None and run.timing.evidence is Evidence.PROFILED  # 68.4 us by both
     first = asked[0]["calls"][0]
     assert "irs" not in first["document"] and first["binaries"][0]["symbol"] == "_kernel"
     assert first["arrays"][0]["path"] == f"/proc/{os.getpid()}/fd/7"
@@ -112,6 +113,7 @@ def test_without_counters_the_clock_speaks_and_says_why(answer: Any, words: str,
     assert found is not None and found.source is ProfileSource.CLOCK and found.tool is None
     assert words in str(found.why) and not str(found.why).endswith(".")
     assert [note.code for note in run.notes] == ["no_counters"] and words in run.notes[0].text
+    assert run.timing is not None and run.timing.evidence is Evidence.BOUNDED
     assert found.shapes[0].us == 68.4 and found.shapes[0].launches[0].us is None
     text = "Bound by memory: 90% of the measured roof (3,925 GB/s). Occupancy: registers allow 50%."
     assert found.shapes[0].text == text

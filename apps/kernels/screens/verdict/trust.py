@@ -13,7 +13,7 @@ EVIDENCE = (
                 "on it."),
     ("bounded", "Held against the judge’s own clock and against the measured roof of the device. A promotion needs at "
                 "least this."),
-    ("profiled", "Also confirmed by a run under a profiler."),
+    ("profiled", "Also confirmed by a run under a profiler: the same launches, in times that agree."),
 )
 LEVELS = (
     "nothing separates the candidate from the evaluator",
