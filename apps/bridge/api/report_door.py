@@ -12,6 +12,11 @@ from apps.bridge.api.errors import BridgeError
 
 LARGEST, LONGEST, LONGEST_SOURCE = 1e15, 4000, 65_536
 """Numbers (counts of bytes and operations among them), texts and sources beyond these are nobody's measurement."""
+LARGEST_VALUE = 1e80
+"""Elements of outputs, and by how much they are off: cases take values to the ends of float32, and bounds refer to
+sums and products of them."""
+OF_ELEMENTS = re.compile(r"\.verdict\.(correctness|reasons|notes)\b")
+"""Where a verdict speaks of elements."""
 OLDEST = datetime(2024, 1, 1, tzinfo=UTC)
 AHEAD = timedelta(days=366)
 """A host's clock may be wrong by months; centuries are no mistake."""
@@ -27,10 +32,14 @@ def ensure_plain(document: Any) -> None:
         BridgeError: with the key of the first of them.
     """
     for key, value in _values(document, ""):
-        if isinstance(value, float | int) and not isinstance(value, bool) and not abs(value) <= LARGEST:
+        if isinstance(value, float | int) and not isinstance(value, bool) and not abs(value) <= _largest(key):
             raise _invalid("A number there is beyond anything that is measured.", key)
         if isinstance(value, str):
             _text(key, value)
+
+
+def _largest(key: str) -> float:
+    return LARGEST_VALUE if OF_ELEMENTS.search(key) else LARGEST
 
 
 def ensure_header(document: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from apps.imports.services import report_import
 from apps.kernels.models import Kernel, Verdict
 
 Document = dict[str, Any]
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+SHIPPED = sorted(BENCHMARKS.glob("*/**/report.json"))
 
 
 def test_a_report_becomes_rows_marked_as_foreign(imported: ImportedReport) -> None:
@@ -101,6 +104,30 @@ def test_a_report_that_contradicts_itself_is_refused_whole(world: World, documen
     with pytest.raises(Invalid, match=words):
         report_import(data=as_file(document), file="report.json", by=None)
     assert not ImportedReport.objects.exists() and not Verdict.objects.exists()
+
+
+def cases(document: Document) -> list[Document]:
+    return softmax(document)["kernels"][1]["verdict"]["correctness"]["cases"]
+
+
+def test_errors_of_values_at_the_ends_of_float32_come_in(world: World, document: Document) -> None:
+    cases(document)[0].update(error=3.3e35, baseline_error=3.3e35, library_error=6.7e35)
+    row, new = report_import(data=as_file(document), file="report.json", by=None)
+    assert new
+    kept = ImportedKernel.objects.get(board__report=row, board__operator__name="softmax", name="playbook").verdict
+    assert kept.document["correctness"]["cases"][0]["library_error"] == 6.7e35
+
+
+def test_an_error_beyond_all_formats_is_refused(world: World, document: Document) -> None:
+    cases(document)[0].update(error=1e81)
+    with pytest.raises(Invalid, match="beyond anything"):
+        report_import(data=as_file(document), file="report.json", by=None)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=[str(path.relative_to(BENCHMARKS)) for path in SHIPPED])
+def test_every_report_that_is_shipped_comes_in(path: Path, world: World) -> None:
+    row, new = report_import(data=path.read_bytes(), file=path.name, by=None)
+    assert new and row.boards.exists()
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"version": 1}', b"\xff\xfe", b"[" * 100_000, b'{"a": NaN}',
