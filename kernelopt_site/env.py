@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 from importlib.util import find_spec
+from ipaddress import ip_network
 from pathlib import Path
 
 from environs import Env, EnvError
@@ -58,6 +59,29 @@ def trusted_origins() -> list[str]:
     return env.list("KERNELOPT_ORIGINS", [])
 
 
+def proxies() -> list[str]:
+    """``KERNELOPT_PROXIES``: addresses or networks of reverse proxies of ours, comma-separated, whose
+    ``X-Forwarded-For`` says where a client is; this machine's own by default where ``KERNELOPT_ORIGINS`` names any."""
+    named = env.list("KERNELOPT_PROXIES", ["127.0.0.1", "::1"] if trusted_origins() else [])
+    return [proxy.strip() for proxy in named]
+
+
+def sign_in_tries() -> int:
+    """``KERNELOPT_SIGN_IN_TRIES``: wrong passwords for one name from one address before further ones are refused."""
+    return env.int("KERNELOPT_SIGN_IN_TRIES", 10)
+
+
+def sign_in_tries_in_all() -> int:
+    """``KERNELOPT_SIGN_IN_TRIES_IN_ALL``: the same for one address whatever the name, and for one name from anywhere;
+    never below ``KERNELOPT_SIGN_IN_TRIES``."""
+    return env.int("KERNELOPT_SIGN_IN_TRIES_IN_ALL", max(100, sign_in_tries()))
+
+
+def sign_in_minutes() -> int:
+    """``KERNELOPT_SIGN_IN_MINUTES``: for how long a wrong password counts, and so how long they are refused."""
+    return env.int("KERNELOPT_SIGN_IN_MINUTES", 15)
+
+
 def public_boards() -> bool:
     """``KERNELOPT_PUBLIC_BOARDS``: whether leaderboards are shown to people who are not signed in."""
     return env.bool("KERNELOPT_PUBLIC_BOARDS", False)
@@ -106,15 +130,26 @@ def secret_key() -> str:
 def wrong_setting() -> str | None:
     """What keeps the settings from being read, as a sentence without values that may be secret; ``None`` where nothing
     does. Asked before Django reads them, so that whoever mistyped one is told which."""
-    for read in (demo, debug, self_review, public_boards, canary_every, allowed_hosts, trusted_origins):
+    for read in (demo, debug, self_review, public_boards, canary_every, allowed_hosts, trusted_origins,
+                 sign_in_tries, sign_in_tries_in_all, sign_in_minutes):
         try:
             read()
         except EnvError as error:
             return f"{str(error).rstrip('.')}."
+    if min(sign_in_tries(), sign_in_minutes()) < 1:
+        return "KERNELOPT_SIGN_IN_TRIES and KERNELOPT_SIGN_IN_MINUTES must be 1 or more: with less nobody signs in."
+    if sign_in_tries_in_all() < sign_in_tries():
+        return "KERNELOPT_SIGN_IN_TRIES_IN_ALL is below KERNELOPT_SIGN_IN_TRIES, which it has to exceed or equal."
+    for proxy in proxies():
+        try:
+            ip_network(proxy)
+        except ValueError:
+            return f"KERNELOPT_PROXIES: '{proxy}' is neither an address nor a network such as 10.0.0.0/8."
     if database_url() and not database_url().startswith(("postgres://", "postgresql://")):
         return "KERNELOPT_DATABASE_URL does not start with postgres://, the only kind that is supported."
     if database_url() and not any(find_spec(package) for package in ("psycopg", "psycopg2")):
-        return "KERNELOPT_DATABASE_URL names PostgreSQL, which needs a package: pip install 'psycopg[binary]'."
+        return ("KERNELOPT_DATABASE_URL names PostgreSQL, which needs a package: "
+                "pip install -r requirements-postgres.txt.")
     try:
         secret_key()
     except OSError as error:

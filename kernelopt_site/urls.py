@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
 from apps.core.views.absent import api_absent
+from apps.teams.views import admin_door
 
 PAGES = (
     ("", "apps.core.urls"),
@@ -23,6 +24,10 @@ PAGES = (
     ("api/v1/", "apps.stream.api_urls"),
 )
 
-urlpatterns: list[URLPattern | URLResolver] = [path("admin/", admin.site.urls)]
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("admin/login/", admin_door.admin_sign_in),  # before the admin's own
+    path("admin/password_change/", admin_door.admin_password),
+    path("admin/", admin.site.urls),
+]
 urlpatterns += [path(prefix, include(module)) for prefix, module in PAGES if find_spec(module)]
 urlpatterns += [path(f"api/{rest}", api_absent) for rest in ("", "<path:rest>")]  # after all that exist

@@ -23,6 +23,13 @@ class Refused(AppError):
     status = 403
 
 
+class TooManyTries(AppError):
+    """Too many wrong passwords; even the right one is refused for a while. The sentence says for how long."""
+
+    code = "too_many_tries"
+    status = 429
+
+
 class NotFound(AppError):
     """The object does not exist, or belongs to another team."""
 

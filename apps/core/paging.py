@@ -35,7 +35,7 @@ def refusals(view: View) -> View:
         except NotFound as error:
             raise Http404(error.text) from error
         except AppError as error:
-            status = error.status if error.status in (400, 403, 409, 422) else 400
+            status = error.status if error.status in (400, 403, 409, 422, 429) else 400
             return render(request, "core/refused.html", {"error": error}, status=status)
 
     return wrapped

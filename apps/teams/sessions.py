@@ -5,22 +5,22 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
+from typing import Any
 
+from axes.handlers.proxy import AxesProxyHandler
 from django.conf import settings
 from django.contrib.auth import authenticate, login
+from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from apps.core.errors import Refused
+from apps.core.errors import Refused, TooManyTries
+from apps.teams.addresses import from_loopback
 from apps.teams.choices import AccountKind
 from apps.teams.models import RoleGrant, User
 
-FORWARDED = tuple(f"HTTP_{name}" for name in (
-    "X_FORWARDED_FOR", "X_FORWARDED_HOST", "X_FORWARDED_PROTO", "X_REAL_IP", "FORWARDED", "VIA", "CF_CONNECTING_IP",
-))
-"""A proxy on this machine speaks from loopback for the whole world; any of these gives it away."""
 PROVED_AT = "reauthenticated_at"
+NAME_LENGTH = User._meta.get_field("username").max_length or 0
 DEMO_PASSWORD = "demo-kernelopt"  # shown on the sign-in page; accounts exist only with the demo switch
 WRONG = "User name and password do not match. Nothing was changed; check both and try again."
 
@@ -33,16 +33,6 @@ class DemoPerson:
     name: str
     roles: tuple[str, ...]
     password: str
-
-
-def from_loopback(request: HttpRequest) -> bool:
-    """Whether the connection itself comes from this machine; forwarded headers do not count, and forbid it."""
-    if any(request.META.get(name) for name in FORWARDED):
-        return False
-    try:
-        return ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
-    except ValueError:
-        return False
 
 
 def demo_people(request: HttpRequest) -> list[DemoPerson]:
@@ -63,9 +53,10 @@ def person_sign_in(request: HttpRequest, *, username: str, password: str) -> Use
 
     Raises:
         Refused: wrong name or password, a service account, or a demo account from elsewhere.
+        TooManyTries: there were too many wrong ones, whatever this one is.
     """
-    user = authenticate(request, username=username, password=password)
-    if not isinstance(user, User) or user.kind != AccountKind.PERSON:
+    user = _checked(request, username, password, kept="Nothing was changed;")
+    if user is None or user.kind != AccountKind.PERSON:
         raise Refused(WRONG, code="sign_in_failed")
     if user.demo and not (settings.DEMO and from_loopback(request)):
         raise Refused("Demo people can sign in only on the machine itself, while the demo switch is on.",
@@ -88,11 +79,31 @@ def reauthenticate(request: HttpRequest, *, password: str) -> None:
 
     Raises:
         Refused: the password is wrong; the session stays as it was.
+        TooManyTries: there were too many wrong ones, whatever this one is; signing in counts too.
     """
-    user = authenticate(request, username=request.user.get_username(), password=password)
+    username = request.user.get_username()
+    user = _checked(request, username, password, kept="Nothing was recorded;")
     if user is None or user != request.user:
         raise Refused("That is not your password. Nothing was recorded; your text is kept.", code="reauthentication")
+    AxesProxyHandler.get_implementation().reset_user_attempts(request, {"username": username})
     _prove(request)
+
+
+def _checked(request: HttpRequest, username: str, password: str, *, kept: str) -> User | None:
+    """Whose password it is, if it is the one of ``username`` and may still be tried (``apps.teams.throttle``)."""
+    if len(username) > NAME_LENGTH or "\0" in username:
+        return None  # nobody's, and no column holds it
+    user = authenticate(request, username=username, password=password)
+    door, asked = AxesProxyHandler, {"username": username}
+    unseen: Any = request
+    unseen.axes_locked_out = False  # the refusal below is shown by the page that asked, not by the library's own
+    with transaction.atomic():  # behind tries sent at the same moment, which passed the first look together
+        if door.is_allowed(request, asked):
+            return user if isinstance(user, User) else None
+        minutes = door.get_implementation().minutes_left(request, asked)
+    raise TooManyTries(
+        f"Too many wrong passwords were tried. For the next {minutes} minute{'s' if minutes > 1 else ''} even the "
+        f"right one is refused here. {kept} try again then.")
 
 
 def _prove(request: HttpRequest) -> None:
@@ -111,6 +122,18 @@ def is_fresh(proved_at: datetime | None) -> bool:
         return False
     age = timezone.now() - proved_at
     return timedelta(0) <= age <= timedelta(seconds=settings.REAUTHENTICATION_SECONDS)
+
+
+def proof_check(proved_at: datetime | None, what: str) -> None:
+    """Ask for a fresh proof of who one is before ``what``, the words that begin a sentence.
+
+    Raises:
+        Refused: it is too old, or there is none.
+    """
+    if not is_fresh(proved_at):
+        minutes = settings.REAUTHENTICATION_SECONDS // 60
+        raise Refused(f"{what} needs your password again if you gave it more than {minutes} minutes ago. Nothing "
+                      "was recorded; your text is kept.", code="reauthentication")
 
 
 def session_hash(request: HttpRequest) -> str:

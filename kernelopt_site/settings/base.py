@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from ipaddress import ip_network
+
 from csp.constants import NONE, SELF
 
 from kernelopt_site import env
@@ -35,6 +38,7 @@ INSTALLED_APPS = [
     "channels",
     "csp",
     "django_htmx",
+    "axes",
     "apps.core",
     "apps.teams",
     "apps.audit",
@@ -59,6 +63,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "kernelopt_site.urls"
@@ -96,6 +101,23 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = any(origin.startswith("https:") for origin in CSRF_TRUSTED_ORIGINS)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SESSION_COOKIE_SECURE else None
+
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+PROXIES = [ip_network(proxy) for proxy in env.proxies()]
+SIGN_IN_TRIES_IN_ALL = env.sign_in_tries_in_all()
+AXES_HANDLER = "apps.teams.throttle.Throttle"
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address", "username"]
+AXES_FAILURE_LIMIT = env.sign_in_tries()
+AXES_COOLOFF_TIME = timedelta(minutes=env.sign_in_minutes())
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # who keeps trying is not kept out for ever
+AXES_RESET_ON_SUCCESS = True
+AXES_USERNAME_FORM_FIELD = "username"
+AXES_USERNAME_CALLABLE = "apps.teams.throttle.counted_name"
+AXES_CLIENT_IP_CALLABLE = "apps.teams.addresses.client_address"
+AXES_WHITELIST_CALLABLE = "apps.teams.throttle.nothing_to_guess"
+AXES_DISABLE_ACCESS_LOG = True  # where people signed in from is not kept
+AXES_ENABLE_ADMIN = False  # ours shows rows and changes none
+AXES_VERBOSE = False
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
@@ -137,5 +159,5 @@ LOGGING = {
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": "INFO"},
-    "loggers": {"django.server": {"level": "WARNING"}, "daphne": {"level": "WARNING"}},
+    "loggers": {"django.server": {"level": "WARNING"}, "daphne": {"level": "WARNING"}, "axes": {"level": "ERROR"}},
 }

@@ -22,7 +22,7 @@ from apps.teams import sessions
 def sign_in(request: HttpRequest) -> HttpResponse:
     """The form, and with the demo switch the people to sign in as with one click."""
     to = back_to(request, "/")
-    refusal = None
+    refusal: AppError | None = None
     username = request.POST.get("username", "")
     if request.method == "POST":
         try:
@@ -34,7 +34,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         except AppError as error:
             refusal = error
     context = {"people": sessions.demo_people(request), "next": to, "refusal": refusal, "username": username}
-    return render(request, "teams/sign_in.html", context, status=403 if refusal else 200)
+    return render(request, "teams/sign_in.html", context, status=refusal.status if refusal else 200)
 
 
 @require_POST
@@ -52,11 +52,12 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 def confirm(request: HttpRequest) -> HttpResponse:
     """Re-authentication on a page of its own; decisions also take the password in their own form."""
     to = back_to(request, "/")
-    refusal = None
+    refusal: AppError | None = None
     if request.method == "POST":
         try:
             sessions.reauthenticate(request, password=request.POST.get("password", ""))
             return see_other(to)
         except AppError as error:
             refusal = error
-    return render(request, "teams/confirm.html", {"next": to, "refusal": refusal}, status=403 if refusal else 200)
+    context = {"next": to, "refusal": refusal}
+    return render(request, "teams/confirm.html", context, status=refusal.status if refusal else 200)

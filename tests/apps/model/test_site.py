@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -128,6 +129,11 @@ def test_debug_and_demo_stay_on_loopback(setting: str, check: str) -> None:
 @pytest.mark.parametrize(("name", "value", "said"), [
     ("KERNELOPT_DEMO", "perhaps", '"KERNELOPT_DEMO" invalid: Not a valid boolean.'),
     ("KERNELOPT_CANARY_EVERY", "x", '"KERNELOPT_CANARY_EVERY" invalid: Not a valid integer.'),
+    ("KERNELOPT_SIGN_IN_TRIES", "0", "KERNELOPT_SIGN_IN_TRIES and KERNELOPT_SIGN_IN_MINUTES must be 1"),
+    ("KERNELOPT_SIGN_IN_TRIES_IN_ALL", "9", "KERNELOPT_SIGN_IN_TRIES_IN_ALL is below"),
+    ("KERNELOPT_SIGN_IN_MINUTES", "0", "KERNELOPT_SIGN_IN_TRIES and KERNELOPT_SIGN_IN_MINUTES must be 1"),
+    ("KERNELOPT_SIGN_IN_MINUTES", "soon", '"KERNELOPT_SIGN_IN_MINUTES" invalid: Not a valid integer.'),
+    ("KERNELOPT_PROXIES", "10.0.0.1, 10.0.0.0/33", "'10.0.0.0/33' is neither an address nor a network"),
     ("KERNELOPT_DATABASE_URL", "mysql://u:secret@h/n", "does not start with postgres://"),
     ("KERNELOPT_DATABASE_URL", "secret", "does not start with postgres://"),
     ("KERNELOPT_VAR", "/proc/nowhere", "KERNELOPT_VAR (/proc/nowhere) cannot be used: No such file"),
@@ -139,6 +145,31 @@ def test_a_setting_that_cannot_be_used_is_said_in_a_sentence(
     monkeypatch.setenv(name, value)
     why = env.wrong_setting()
     assert why is not None and said in why and why.endswith(".") and "secret" not in why
+
+
+def test_proxies_are_believed_only_where_the_site_says_that_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KERNELOPT_ORIGINS", raising=False)
+    monkeypatch.delenv("KERNELOPT_PROXIES", raising=False)
+    assert env.proxies() == []
+    monkeypatch.setenv("KERNELOPT_ORIGINS", "https://kernels.example.org")
+    assert env.proxies() == ["127.0.0.1", "::1"]
+    monkeypatch.setenv("KERNELOPT_PROXIES", "10.0.0.1, 10.1.0.0/16")
+    assert env.proxies() == ["10.0.0.1", "10.1.0.0/16"]
+
+
+def test_every_setting_of_the_site_is_documented() -> None:
+    read = set(re.findall(r'env\.\w+\(\s*"(KERNELOPT_\w+)"', Path(env.__file__).read_text("utf-8")))
+    told = (ROOT / "docs" / "settings.md").read_text("utf-8")
+    assert len(read) > 15 and not [name for name in read if f"`{name}`" not in told]
+
+
+def test_what_postgresql_needs_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELOPT_DATABASE_URL", "postgres://u:secret@h/n")
+    monkeypatch.setattr(env, "find_spec", lambda package: None)
+    why = env.wrong_setting() or ""
+    (named,) = re.findall(r"-r (requirements[-\w]*\.txt)", why)
+    assert re.search(r"^psycopg\[binary\]>=[\d.]+,<\d+ +# ", (ROOT / named).read_text("utf-8"), re.MULTILINE)
+    assert "psycopg" not in (ROOT / "requirements.txt").read_text("utf-8") and "secret" not in why
 
 
 def test_the_command_line_says_it_without_a_traceback_and_usual_settings_pass(tmp_path: Path) -> None:
