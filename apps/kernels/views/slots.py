@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpResponse
 from django.urls import reverse
+from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from apps.campaigns.canary.selectors import drift_gap
 from apps.campaigns.screens import listing
 from apps.campaigns.screens.facts import fact_rows
 from apps.core.current_team import current_team
-from apps.core.errors import NotFound
-from apps.core.paging import SignedIn, act, number_in, page, show
+from apps.core.errors import AppError, NotFound
+from apps.core.paging import SignedIn, number_in, page, see_other, show
 from apps.kernels import selectors
 from apps.kernels.models import Promotion, Slot
 from apps.kernels.screens.verdicts import sheet_of
@@ -21,7 +24,7 @@ from apps.reviews import services as reviews
 from apps.reviews.choices import REQUEST_OPEN
 from apps.reviews.models import ReviewRequest, Verification
 from apps.reviews.rechecks import outdated
-from apps.teams import policies
+from apps.teams import policies, sessions
 
 SLOT = ("operator", "backend", "hardware", "workload")
 
@@ -35,10 +38,23 @@ def seen(request: SignedIn, names: dict[str, str]) -> Slot:
         return selectors.slot_for(request.user, **names)
 
 
+@dataclass(slots=True)
+class Attempt:
+    """The rollback that a person just tried to order: shown again when it was not recorded."""
+
+    reason: str = ""
+    promotion: int | None = None
+    refusal: AppError | None = None
+
+
 @page
 def slot_page(request: SignedIn, **names: str) -> HttpResponse:
     """Champion, history with rollbacks, open requests and campaigns of a slot."""
-    slot = seen(request, names)
+    return shown(request, seen(request, names), Attempt())
+
+
+def shown(request: SignedIn, slot: Slot, attempt: Attempt) -> HttpResponse:
+    """The page; a refused rollback stands in its form as it was typed."""
     champion = selectors.champion_of(slot)
     history = list(selectors.slot_history(slot).prefetch_related("request__decisions__user"))
     return show(
@@ -59,7 +75,10 @@ def slot_page(request: SignedIn, **names: str) -> HttpResponse:
             "verifying": Verification.objects.filter(slot=slot, state="running").select_related("by").first(),
             "rows": listing.rows(listing.light(request.user).filter(slot=slot)[:10]),
             "device": fact_rows(slot.hardware.facts),
+            "fresh": sessions.is_fresh(sessions.reauthenticated_at(request)),
+            "attempt": attempt,
         },
+        status=attempt.refusal.status if attempt.refusal else 200,
     )
 
 
@@ -88,17 +107,23 @@ def restorable(slot: Slot, history: list[Promotion], champion: Any) -> list[Prom
 
 @page
 @require_POST
+@sensitive_post_parameters("password")
 def roll_back(request: SignedIn, **names: str) -> HttpResponse:
-    """Order a rollback: re-verification first, then the promotion of kind rollback."""
+    """Order a rollback: re-verification first, then the promotion of kind rollback. A password in the form proves anew
+    who orders it; what is refused comes back with the text as typed."""
     slot = seen(request, names)
     promotion = Promotion.objects.filter(slot=slot, pk=number_in(request.POST.get("promotion", "")) or 0).first()
     if promotion is None:
         raise NotFound("This slot never had such a promotion.")
-    return act(
-        request,
-        "The rollback is ordered: the kernel is verified once more, then it becomes champion.",
-        lambda: reviews.rollback_start(
-            slot=slot, promotion=promotion, person=request.user, reason=request.POST.get("reason", "")
-        ),
-        to=reverse("slot", kwargs=names),
-    )
+    reason = request.POST.get("reason", "")
+    try:
+        if request.POST.get("password"):
+            sessions.reauthenticate(request, password=request.POST["password"])
+        reviews.rollback_start(
+            slot=slot, promotion=promotion, person=request.user, reason=reason,
+            reauthenticated_at=sessions.reauthenticated_at(request), session_hash=sessions.session_hash(request),
+        )
+    except AppError as error:
+        return shown(request, slot, Attempt(reason, promotion.pk, error))
+    messages.success(request, "The rollback is ordered: the kernel is verified once more, then it becomes champion.")
+    return see_other(reverse("slot", kwargs=names))

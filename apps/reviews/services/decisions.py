@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -22,7 +21,7 @@ from apps.reviews.services.requests import announce, close, stale_check, streams
 from apps.stream.services import Log, recording
 from apps.teams.models import User
 from apps.teams.selectors import reviewer_grant
-from apps.teams.sessions import is_fresh
+from apps.teams.sessions import proof_check
 
 ENDS = {
     DecisionKind.REQUEST_CHANGES: RequestState.CHANGES_REQUESTED,
@@ -51,10 +50,7 @@ def review_decide(
     comment = comment.strip()
     if kind != DecisionKind.APPROVE and not comment:
         raise Invalid("Say why: this decision needs a comment.", key="comment")
-    if not is_fresh(reauthenticated_at):
-        minutes = settings.REAUTHENTICATION_SECONDS // 60
-        raise Refused(f"A decision needs your password again if you gave it more than {minutes} minutes ago. Nothing "
-                      "was recorded; your text is kept.", code="reauthentication")
+    proof_check(reauthenticated_at, "A decision")
     if stale_check(request):
         raise MovedOn(f"{request} is stale: {request.cause} Nothing was recorded.")
     with recording(*streams_of(request)) as log:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -29,16 +30,21 @@ from apps.reviews.services.promotion import crown, switches_write
 from apps.stream.services import Log, recording
 from apps.teams import policies as team_policies
 from apps.teams.models import User
+from apps.teams.sessions import proof_check
 
 MADE_WAY = "It made way for a rollback; what is champion afterwards is checked again."
 
 
-def rollback_start(*, slot: Slot, promotion: Promotion, person: User, reason: str) -> Verification:
+def rollback_start(
+    *, slot: Slot, promotion: Promotion, person: User, reason: str, reauthenticated_at: datetime | None,
+    session_hash: str = "",
+) -> Verification:
     """Ask for a former champion back. It is verified once more, then becomes champion by a promotion of kind
-    ``rollback``.
+    ``rollback``. ``reauthenticated_at`` is when the session last proved the person, as for a decision.
 
     Raises:
-        Refused: no reviewer; the kernel is quarantined, vetoed or champion already; a verification runs.
+        Refused: no reviewer; the proof of identity is older than 15 minutes; the kernel is quarantined, vetoed or
+            champion already; a verification runs.
         Invalid: no reason, or not a former champion of this slot.
     """
     why = team_policies.may_roll_back(person, slot.team)
@@ -48,13 +54,15 @@ def rollback_start(*, slot: Slot, promotion: Promotion, person: User, reason: st
         raise Refused("Demo people decide nothing while the demo switch is off.")
     if not reason.strip():
         raise Invalid("A rollback needs a reason; it stays in the slot's history.", key="reason")
+    proof_check(reauthenticated_at, "A rollback")
     if promotion.slot_id != slot.pk:
         raise Invalid("That kernel was never champion of this slot.", key="promotion")
     problem = history.promotion_problem(promotion)
     if problem is not None:
         raise Refused(f"That promotion is carried by no valid approval: {problem} It cannot be restored.")
     _restorable(slot, promotion.kernel)
-    return verification_order(slot, promotion.kernel, kind="rollback", person=person, reason=reason, restores=promotion)
+    return verification_order(slot, promotion.kernel, kind="rollback", person=person, reason=reason, restores=promotion,
+                              session_hash=session_hash)
 
 
 def _restorable(slot: Slot, kernel: Kernel) -> None:
@@ -70,7 +78,7 @@ def _restorable(slot: Slot, kernel: Kernel) -> None:
 
 def verification_order(
     slot: Slot, kernel: Kernel, *, kind: str, person: User | None, reason: str, restores: Promotion | None,
-    priority: int | None = None,
+    priority: int | None = None, session_hash: str = "",
 ) -> Verification:
     """Order a verification of ``kernel`` in a slot; a rollback takes the place of a recheck that still waits or runs.
 
@@ -101,7 +109,7 @@ def verification_order(
         log.append(slot.team.stream, "promotion.started", {"slot": slot.pk, "kernel": kernel.pk, "kind": kind,
                                                            "by": person.name if person else "system"})
         audit_record(verb=f"{kind}.started", subject=slot, actor=person, team=slot.team, digest=kernel.pk,
-                     reason=reason)
+                     reason=reason, session_hash=session_hash)
     return row
 
 
@@ -210,17 +218,20 @@ def verification_close(row: Verification, state: str, cause: str, log: Log) -> N
                      reason=cause)
 
 
-def slot_empty(*, slot: Slot, person: User, reason: str) -> Slot:
+def slot_empty(
+    *, slot: Slot, person: User, reason: str, reauthenticated_at: datetime | None, session_hash: str = ""
+) -> Slot:
     """Take the champion out; the slot is empty and what comes next is compared with the shipped baseline.
 
     Raises:
-        Refused: no reviewer. Invalid: no reason.
+        Refused: no reviewer; the proof of identity is older than 15 minutes. Invalid: no reason.
     """
     why = team_policies.may_roll_back(person, slot.team)
     if why:
         raise Refused(why)
     if not reason.strip():
         raise Invalid("Emptying a slot needs a reason.", key="reason")
+    proof_check(reauthenticated_at, "Emptying a slot")
     with recording(slot.team.stream) as log:
         slot.refresh_from_db()
         before = slot.state
@@ -229,5 +240,6 @@ def slot_empty(*, slot: Slot, person: User, reason: str) -> Slot:
         Champion.objects.filter(slot=slot).delete()
         log.append(slot.team.stream, "champion.emptied", {"slot": slot.pk, "name": str(slot), "reason": reason})
         audit_record(verb="champion.emptied", subject=slot, actor=person, team=slot.team, before=before,
-                     after=SlotState.EMPTY, digest=champion.kernel_id if champion else "", reason=reason)
+                     after=SlotState.EMPTY, digest=champion.kernel_id if champion else "", reason=reason,
+                     session_hash=session_hash)
     return slot

@@ -216,7 +216,8 @@ def test_a_rollback_rests_on_correctness_and_does_not_wait(canary: Canary) -> No
     Campaign.objects.update(state="plateau")
     for factor in (1.0, 1.001, 0.999, 1.06, 1.06):
         canary.read(factor)
-    row = rollback_start(slot=world.campaign.slot, promotion=first.promotion, person=world.ben, reason="wrong answers")
+    row = rollback_start(slot=world.campaign.slot, promotion=first.promotion, person=world.ben, reason="wrong answers",
+                         reauthenticated_at=timezone.now())
     world.answer(row.job)
     gate_sweep()
     assert Champion.objects.get().kernel_id == first.kernel_id

@@ -114,8 +114,9 @@ def test_a_champion_written_by_hand_stops_promotions_and_is_not_handed_out(forge
     line = next(line for line in gate_requirements(other) if line.code == "triggers")
     assert line.state == "not_met"
     with pytest.raises(Refused, match="cannot be restored"):
-        rollback_start(slot=slot, promotion=Promotion.objects.get(), person=world.ben, reason="keep it")
-    slot_empty(slot=slot, person=world.ben, reason="nobody approved this")
+        rollback_start(slot=slot, promotion=Promotion.objects.get(), person=world.ben, reason="keep it",
+                       reauthenticated_at=timezone.now())
+    slot_empty(slot=slot, person=world.ben, reason="nobody approved this", reauthenticated_at=timezone.now())
     assert promotions_blocked() == [] or "carried" not in " ".join(promotions_blocked())
 
 

@@ -123,6 +123,7 @@ def test_two_requests_of_a_campaign_and_two_rollbacks_of_a_slot(world: World) ->
         other = world.new_campaign()
     first = Promotion.objects.order_by("id").first()
     assert first is not None
-    results = at_once(*(lambda p=p: rollback_start(slot=first.slot, promotion=first, person=p, reason="back")
+    results = at_once(*(lambda p=p: rollback_start(slot=first.slot, promotion=first, person=p, reason="back",
+                                                 reauthenticated_at=timezone.now())
                         for p in (world.ben, world.cem)))
     assert sum(isinstance(one, Exception) for one in results) == 1

@@ -172,7 +172,8 @@ def test_a_rollback_does_not_wait_for_a_recheck(crowned: World) -> None:
     crowned.new_campaign().promote(medium("2"), crowned.cem)
     new_class(crowned)
     champions_recheck()
-    row = rollback_start(slot=slot_of(crowned), promotion=first, person=crowned.ben, reason="wrong in serving")
+    row = rollback_start(slot=slot_of(crowned), promotion=first, person=crowned.ben, reason="wrong in serving",
+                         reauthenticated_at=timezone.now())
     assert Verification.objects.get(kind="recheck").state == "refused"
     answer(crowned, row.job, environment=NEXT)
     gate_sweep()
@@ -184,7 +185,8 @@ def test_a_rollback_out_of_quarantine(crowned: World) -> None:
     crowned.new_campaign().promote(medium("2"), crowned.cem)
     new_class(crowned)
     recheck(crowned, environment=NEXT, outcome="out_of_bounds")
-    row = rollback_start(slot=slot_of(crowned), promotion=first, person=crowned.ben, reason="it is out of bounds")
+    row = rollback_start(slot=slot_of(crowned), promotion=first, person=crowned.ben, reason="it is out of bounds",
+                         reauthenticated_at=timezone.now())
     answer(crowned, row.job, environment=NEXT)
     gate_sweep()
     slot = slot_of(crowned)

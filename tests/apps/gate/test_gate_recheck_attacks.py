@@ -114,7 +114,8 @@ def test_a_check_that_made_way_for_a_rollback_is_ordered_again_at_once(outdated:
     document["environment"]["class"] = ENVIRONMENT + " after"
     job_complete(job_id=leased.pk, fence=leased.fence, document=document, samples=samples)
     assert champions_recheck() == 1
-    rollback_start(slot=Slot.objects.get(), promotion=first, person=outdated.ben, reason="slow")
+    rollback_start(slot=Slot.objects.get(), promotion=first, person=outdated.ben, reason="slow",
+                   reauthenticated_at=timezone.now())
     leased = job_lease(hardware=HARDWARE, backends=["numba"])
     assert leased is not None
     job_fail(job_id=leased.pk, fence=leased.fence, error="broken", retry=False)
@@ -157,7 +158,8 @@ def test_a_rollback_is_verified_behind_the_walls_that_the_installation_asks_for(
     selftest_record(evaluator_version=tests.evaluator_version, environment_class=ENVIRONMENT, isolation=2,
                     backend="numba", quick=True, passed=True, report={})
     settings.REQUIRED_ISOLATION = 3  # type: ignore[attr-defined]
-    row = rollback_start(slot=Slot.objects.get(), promotion=first, person=world.ben, reason="slow")
+    row = rollback_start(slot=Slot.objects.get(), promotion=first, person=world.ben, reason="slow",
+                         reauthenticated_at=timezone.now())
     assert row.job is not None
     world.answer(row.job, isolation=2)
     gate_sweep()

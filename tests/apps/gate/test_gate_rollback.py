@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from gate_world import World, medium
 
 from apps.audit.models import AuditEntry
@@ -13,6 +15,8 @@ from apps.kernels.models import Champion, Promotion, Slot
 from apps.reviews.models import Verification
 from apps.reviews.services import champion_quarantine, champions_recheck, gate_sweep, rollback_start, slot_empty
 from apps.teams.services import role_revoke
+
+OLD = timedelta(minutes=15, seconds=1)
 
 
 @pytest.fixture
@@ -29,7 +33,7 @@ def slot_of(world: World) -> Slot:
 
 def back(world: World, promotion: Promotion, **changes: Any) -> Verification:
     return rollback_start(**{"slot": slot_of(world), "promotion": promotion, "person": world.ben,
-                             "reason": "slower in serving", **changes})
+                             "reason": "slower in serving", "reauthenticated_at": timezone.now(), **changes})
 
 
 def finish(world: World, row: Verification, **facts: Any) -> Verification:
@@ -63,6 +67,19 @@ def test_rollback_needs_a_reason_a_former_champion_and_passes_verification(twice
     assert row.state == "refused"
     assert "incorrect_numeric" in row.cause
     assert Champion.objects.get().promotion == present
+
+
+@pytest.mark.parametrize("age", [None, OLD, timedelta(minutes=-1)])
+def test_rollback_needs_a_fresh_proof_of_who_orders_it(
+    twice: tuple[World, Promotion], age: timedelta | None
+) -> None:
+    world, first = twice
+    with pytest.raises(Refused, match="A rollback needs your password again") as refused:
+        back(world, first, reauthenticated_at=None if age is None else timezone.now() - age)
+    assert refused.value.code == "reauthentication"
+    assert not Verification.objects.filter(kind="rollback").exists()
+    assert back(world, first, session_hash="a" * 64).state == "running"
+    assert AuditEntry.objects.get(verb="rollback.started").session_hash == "a" * 64
 
 
 def test_rollback_by_somebody_who_lost_the_role_meanwhile(twice: tuple[World, Promotion]) -> None:
@@ -119,7 +136,11 @@ def test_new_evaluator_leaves_a_champion_that_passes(
 
 def test_emptied_slot_compares_with_the_baseline_again(twice: tuple[World, Promotion]) -> None:
     world, _ = twice
-    slot_empty(slot=slot_of(world), person=world.ben, reason="retired")
+    for proof in (None, timezone.now() - OLD):
+        with pytest.raises(Refused, match="Emptying a slot needs your password again"):
+            slot_empty(slot=slot_of(world), person=world.ben, reason="retired", reauthenticated_at=proof)
+    assert slot_of(world).state == "champion"
+    slot_empty(slot=slot_of(world), person=world.ben, reason="retired", reauthenticated_at=timezone.now())
     assert slot_of(world).state == "empty"
     request = world.new_campaign().request(medium("4"))
     assert (request.champion, request.gate_tier) == (None, "medium")

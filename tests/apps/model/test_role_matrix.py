@@ -139,7 +139,8 @@ def test_rollback_is_for_reviewers(world: World) -> None:
     world.new_campaign().promote(medium("2"), world.ben)
     world.campaign.slot.refresh_from_db()
     back = lambda user: rollback_start(  # noqa: E731
-        slot=world.campaign.slot, promotion=first.promotion, person=user, reason="regressed in serving")
+        slot=world.campaign.slot, promotion=first.promotion, person=user, reason="regressed in serving",
+        reauthenticated_at=timezone.now())
     assert who_may(world, back, (*(w for w in EVERYBODY if w != "ben"), "ben")) == {"ben"}
 
 
