@@ -44,6 +44,7 @@ COMPARISONS = {
     "slower": Mark("slower", "slower", "bad"),
     "cannot_tell": Mark("same", "cannot tell", ""),
     "none": Mark("dash", "not timed", ""),
+    "alone": Mark("dash", "not compared", ""),  # timed, with nothing beside it
     "suspicious": Mark("alert", "suspicious win", "warn"),
 }
 

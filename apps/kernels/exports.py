@@ -13,7 +13,7 @@ COLUMNS = ("shape", "kind", "against", "round", "pair", "other_us", "candidate_u
 
 
 def samples_csv(samples: Mapping[str, Any]) -> str:
-    """One line per pair: ``kind`` is ``paired`` or ``control`` (the A/A pairs, two processes of one kernel); then one
+    """One line per pair: ``kind`` is ``paired`` or ``control`` (the A/A pairs, two copies of one kernel); then one
     line per single value of ``cold``, ``hot``, ``repeated`` and ``first_call``, in the column of its side."""
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")

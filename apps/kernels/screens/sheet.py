@@ -173,6 +173,11 @@ class Sheet:
         return self.opponent or ROLE_WORDS.get(self.role, self.role)
 
     @property
+    def round_word(self) -> str:
+        """What a round of the clock is: a GPU's are the launcher's, a CPU's have processes of their own."""
+        return "launcher" if str(self.document.get("hardware", "")).startswith("nvidia-") else "process"
+
+    @property
     def passed_cases(self) -> int:
         """How many cases passed."""
         return sum(case.passed for case in self.cases)
@@ -298,7 +303,7 @@ def shape_rows(
                 tuple((name, shape[key]) for name, key in ROOFS if shape.get(key) is not None),
                 one,
                 other,
-                one.says(margin, timing.get("rounds") or 5) if one else "none",
+                one.says(margin, timing.get("rounds") or 5) if one else "alone",
                 shape["shape"] in regressions,
                 density(side.other, side.candidate) if side else None,
                 ratio_mark(one, low, high, margin) if one else None,

@@ -49,6 +49,13 @@ def test_the_verdict_page_says_what_binds_it(world: World, sign_in: Callable[...
         assert words in text, words
 
 
+def test_a_time_that_the_profiler_confirmed_says_so(world: World, sign_in: Callable[..., Client]) -> None:
+    verdict = on_gpu(world, timing={**EXAMPLE["timing"], "evidence": "profiled"})
+    text = sign_in(world.vic).get(f"/verdicts/{verdict.pk}/").content.decode()
+    assert "bounded by the judge’s clock and confirmed by a profiler" in text
+    assert "launcher rounds" in text and "in times that agree" in text
+
+
 def test_bars_are_the_shares_of_the_document(world: World) -> None:
     found = profile_sheet(EXAMPLE)
     assert found is not None and found.counted and not found.why

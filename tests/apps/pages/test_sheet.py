@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from apps.core.words import COMPARISONS
 from apps.kernels.screens.sheet import STAGES, Versus, sheet
 from harness.domain.codec import schema
 from harness.domain.vocabulary import Stage
@@ -25,6 +26,20 @@ def test_the_example_reads_as_it_says() -> None:
     row = found.shapes[0]
     assert row.other_median == 2233.0 * 1.31 and row.says == "faster"
     assert (found.passed_cases, found.worst_case.share if found.worst_case else None) == (1, 0.31)
+
+
+def test_what_was_timed_with_nothing_beside_it_is_not_compared() -> None:
+    document = example(comparison="none", compared_with=None)
+    document["timing"]["shapes"][0]["versus"] = {}
+    document["timing"]["overall"] = {}
+    row = sheet(document).shapes[0]
+    assert row.median > 0 and row.says == "alone"
+    assert COMPARISONS["alone"].word == "not compared" and COMPARISONS["none"].word == "not timed"
+
+
+def test_rounds_are_named_by_the_clock() -> None:
+    assert sheet(example()).round_word == "process"
+    assert sheet(example(hardware="nvidia-h200")).round_word == "launcher"
 
 
 def test_without_timing_nothing_is_a_number() -> None:
