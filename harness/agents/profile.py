@@ -8,6 +8,7 @@ profiled the incumbent (``harness.evaluation.profile``) its counters are here as
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +19,8 @@ from harness.domain.vocabulary import Backend
 from harness.operators.base import OperatorSpec
 
 ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+LEAST_CALL_US = 2.0
+"""What the launch of a call takes on a GPU whatever it moves: the shortest one measured on an H200 took 2.07 us."""
 MEMORY_BOUND = 0.7
 """From this share of the roof on, moving less data is the only thing left to gain."""
 Bound = Literal["memory", "cache", "compute", "latency", "instructions", "unknown"]
@@ -41,6 +44,16 @@ class ShapeProfile:
     gbps: float | None
     roof_share: float | None
     counters: ShapeCounters | None = None
+    least_us: float = 0.0
+    """What no kernel is rid of beside bytes and FLOPs."""
+
+    @property
+    def reached(self) -> float | None:
+        """The share of the measured time that the roof and the launch account for, at most 1; ``None`` where not
+        timed."""
+        if not self.roof_share:
+            return None
+        return min(1.0, self.roof_share + (self.least_us / self.median_us if self.median_us else 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +76,13 @@ class Profile:
 
     @property
     def headroom(self) -> float | None:
-        """The gain that would reach the roof, as a fraction: 1 / weighted roof share - 1; ``None`` where not timed."""
-        return None if not self.roof_share else max(0.0, 1.0 / self.roof_share - 1.0)
+        """The gain, as a fraction, of a kernel that reaches the roof on every shape, its launch beside it: weighted
+        geometric mean of the shapes' speedups, as a verdict has it; ``None`` where not timed."""
+        known = [(shape.weight, shape.reached) for shape in self.shapes if shape.reached is not None]
+        total = math.fsum(weight for weight, _ in known)
+        if not total:
+            return None
+        return math.exp(-math.fsum(weight * math.log(share or 1.0) for weight, share in known) / total) - 1.0
 
     @property
     def text(self) -> str:
@@ -97,6 +115,7 @@ def profile_of(spec: OperatorSpec, backend: Backend, workload: str, verdict: Ver
         shapes.append(ShapeProfile(
             point.label, point.weight, moved, work, work / moved, seen.median_us if seen else None,
             seen.gbps if seen else None, seen.roof_share if seen else None, by_shape.get(point.label),
+            LEAST_CALL_US if backend is Backend.TRITON else 0.0,
         ))
     known = [(s.weight, s.roof_share) for s in shapes if s.roof_share is not None]
     total = sum(weight for weight, _ in known)

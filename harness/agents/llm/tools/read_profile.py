@@ -23,7 +23,7 @@ def _run(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
 def _overview(profile: Profile) -> str:
     parts = [f"The incumbent: {profile.text}."]
     if profile.headroom is not None:
-        parts.append(f"Reaching the roof would gain {profile.headroom:+.0%}; bound by {profile.bound}.")
+        parts.append(f"Reaching the roof on every shape would gain {profile.headroom:+.0%}; bound by {profile.bound}.")
     if profile.passes is not None:
         parts.append(f"About {profile.passes} passes over the first input (read off the source).")
     figures = {"registers a thread": profile.registers, "spilled bytes": profile.spill_bytes,
