@@ -29,12 +29,16 @@
     const room = stepper.clientWidth - at.offsetWidth;
     stepper.scrollLeft += at.getBoundingClientRect().left - stepper.getBoundingClientRect().left - room / 2;
   };
+  const unhide = (nav) => {  // the strip alone: the page may have been opened further down
+    const at = nav.querySelector("[aria-current]")?.getBoundingClientRect(), place = nav.getBoundingClientRect();
+    if (at) nav.scrollLeft += Math.min(0, at.left - place.left) + Math.max(0, at.right - place.right);
+  };
   let due = 0;
   const later = () => { due ||= requestAnimationFrame(() => { due = 0; follow(); }); };
   document.addEventListener("scroll", (event) => { if (event.target.matches?.(REGIONS)) mark(event.target); }, true);
   document.addEventListener("DOMContentLoaded", () => {
     follow();
-    document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    document.querySelectorAll(".nav").forEach(unhide);
     new MutationObserver(later).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-more", "aria-current"] });
   });
 })();

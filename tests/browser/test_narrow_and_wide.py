@@ -89,6 +89,17 @@ TABLE = """<section class="card"><div class="scroll"><table class="table stack">
 <tbody><tr><th scope="row" data-l="Round">1</th><td data-l="Tokens">12</td></tr></tbody></table></div></section>"""
 
 
+def test_the_menu_shows_where_one_is_and_leaves_the_page_where_it_was_opened(at: Callable[..., Page]) -> None:
+    """A page that opens at an anchor or at a field with the focus is scrolled before the menu is."""
+    links = "".join(f'<a href="#"{" aria-current=page" if name == "System" else ""}>{name}</a>'
+                    for name in ("Campaigns", "Reviews", "Operators", "Leaderboards", "System"))
+    page = at(PHONE, f'<header class="topbar"><nav class="nav">{links}</nav></header><div style="height:3000px"></div>'
+                     '<script>scrollTo(0, 700)</script>', "scroll.js")
+    page.wait_for_selector(".nav[data-more=start]")
+    assert page.locator("[aria-current]").evaluate(SEEN)
+    assert page.evaluate("scrollY") == 700
+
+
 def test_cards_of_a_phone_name_their_first_cell_and_explain_themselves_at_the_end(at: Callable[..., Page]) -> None:
     phone = at(PHONE, TABLE)
     rows, caption = phone.locator("tbody tr").bounding_box(), phone.locator("caption").bounding_box()
