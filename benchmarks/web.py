@@ -127,7 +127,8 @@ def main() -> None:
             client.get(path)
             times.append((time.perf_counter() - began) * 1000)
         rows.append((name, times, BUDGET_MS))
-    print_table(f"Pages with {chosen.campaigns} campaigns and {chosen.campaigns * chosen.rounds} rounds", "ms of server time", rows)
+    of = f"{chosen.campaigns} campaigns and {chosen.campaigns * chosen.rounds} rounds"
+    print_table(f"Pages with {of}", "ms of server time", rows)
     print_table("This process after all pages", "MB resident",
                 [("memory", [psutil.Process().memory_info().rss / 1e6], BUDGET_MB)])
     print_machine("django", "channels", "daphne")
