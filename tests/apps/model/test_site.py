@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.contrib import admin
 from django.core.checks import run_checks
 from django.db import connection
 from django.test import Client, override_settings
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from apps.bridge import api
 from apps.leaderboards.ranking import BoardRow, ranked
 from apps.reviews import triggers
+from apps.teams.models import User
 from kernelopt_site import env
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -79,6 +81,18 @@ def test_altered_guard_is_noticed() -> None:
 @pytest.mark.django_db
 def test_admin_asks_for_a_sign_in() -> None:
     assert Client().get("/admin/reviews/decision/").status_code == 302
+
+
+@pytest.mark.django_db
+def test_the_admin_changes_none_of_the_rows_that_it_shows() -> None:
+    client = Client()
+    client.force_login(User.objects.create_superuser("root", password="a long enough password"))
+    shown = {model._meta.label for model in admin.site._registry}
+    assert {"teams.User", "kernels.Promotion", "reviews.Decision"} <= shown and "auth.Group" not in shown
+    for model in admin.site._registry:
+        place = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+        assert client.get(place).status_code == 200, place
+        assert client.get(place + "add/").status_code == client.post(place + "add/", {}).status_code == 403, place
 
 
 def test_bridge_loads_no_compiler_and_no_array_library() -> None:
