@@ -22,7 +22,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
-from django.db.models import Q
 from django.utils import timezone
 
 from apps.bridge import api
@@ -31,6 +30,7 @@ from apps.bridge.runner.processes import dies_with_parent, end_tree
 from apps.campaigns.choices import JobState
 from apps.campaigns.jobs.models import Job, SelfTest
 from apps.campaigns.jobs.selftest_orders import order_waits, orders_answer
+from apps.campaigns.jobs.waiting import due, in_reach
 from apps.campaigns.jobs.workers import selftest_record
 from apps.campaigns.selectors import at_work
 from apps.kernels.models import Verdict
@@ -74,10 +74,14 @@ class IdleWork:
         if now < self._due:
             return
         self._due = now + LOOK_EVERY_S
-        order = order_waits(self.hardware)
-        if order is None and now - self._idle_since < IDLE_AT_LEAST_S and not approved_waits():
+        first = approved_waits()
+        if not first and job_waits(self.hardware):
+            self.busy()  # the device is somebody else's: what was begun now would make way at once
             return
-        if self._may("selftest") and (order is not None or approved_waits() or not campaign_runs()):
+        order = order_waits(self.hardware)
+        if order is None and now - self._idle_since < IDLE_AT_LEAST_S and not first:
+            return
+        if self._may("selftest") and (order is not None or first or not campaign_runs()):
             quick = order.quick if order is not None else self._selftest_wanted()
             if quick is not None:
                 self._selftest(quick=quick, asked_at=order.at if order is not None else None)
@@ -203,9 +207,10 @@ def _document(data: bytes, name: str) -> dict[str, Any] | None:
 
 
 def job_waits(hardware: str) -> bool:
-    """Whether anybody's job waits in the queue, or another lane of ``hardware`` has one: whoever asks has none."""
-    elsewhere = Q(state=JobState.LEASED, hardware=hardware)
-    return Job.objects.filter(Q(state=JobState.QUEUED) | elsewhere).exists()
+    """Whether anybody's job that can be done now waits in the queue, or another lane of ``hardware`` has one: whoever
+    asks has none."""
+    elsewhere = Job.objects.filter(state=JobState.LEASED, hardware=hardware)
+    return elsewhere.exists() or due().filter(in_reach(hardware)).exists()
 
 
 def campaign_runs() -> bool:

@@ -18,10 +18,11 @@ from apps.bridge.runner.demo.names import people_at_work
 from apps.bridge.runner.evaluator import Abandoned, Evaluator
 from apps.bridge.runner.responses import Response, ResponseInvalid
 from apps.bridge.runner.watch import Watch
-from apps.campaigns.choices import PRIORITIES, JobPurpose, JobState
+from apps.campaigns.choices import PRIORITIES, JobPurpose
 from apps.campaigns.jobs import services
 from apps.campaigns.jobs.handback import job_release, urgent_job_waits
 from apps.campaigns.jobs.models import Job
+from apps.campaigns.jobs.waiting import due, in_reach
 from apps.core.errors import AppError, LeaseLost
 
 IDLE_S = 0.2
@@ -72,7 +73,7 @@ class EvaluationWorker:
         if time.monotonic() - self._reaped >= REAP_EVERY_S:
             self._reaped = time.monotonic()
             services.jobs_reap()
-        if people_at_work() and not person_waits():
+        if people_at_work() and not person_waits(self.hardware):
             return False  # a background job begun now would only be in the way of the next round
         job = services.job_lease(hardware=self.hardware, backends=self.backends)
         if job is None:
@@ -113,6 +114,6 @@ class EvaluationWorker:
             return
 
 
-def person_waits() -> bool:
-    """Whether a job that somebody waits for is in the queue."""
-    return Job.objects.filter(state=JobState.QUEUED, priority__gte=PRIORITIES[JobPurpose.ROUND]).exists()
+def person_waits(hardware: str | None) -> bool:
+    """Whether a job that somebody waits for is in the queue, and the worker of ``hardware`` or another can do it."""
+    return due().filter(in_reach(hardware), priority__gte=PRIORITIES[JobPurpose.ROUND]).exists()

@@ -9,6 +9,7 @@ from django.db.models import F
 from apps.campaigns.choices import JobState
 from apps.campaigns.jobs.models import Job
 from apps.campaigns.jobs.progress import attempt_over
+from apps.campaigns.jobs.waiting import due
 from apps.core.errors import LeaseLost
 from apps.core.leases import NO_OWNER
 
@@ -28,4 +29,4 @@ def job_release(*, job_id: uuid.UUID, fence: int, reason: str) -> None:
 
 def urgent_job_waits(*, job: Job) -> bool:
     """Whether a more urgent job waits for the device that ``job`` occupies."""
-    return Job.objects.filter(state=JobState.QUEUED, hardware=job.hardware, priority__gt=job.priority).exists()
+    return due().filter(hardware=job.hardware, priority__gt=job.priority).exists()

@@ -15,6 +15,7 @@ from apps.campaigns.choices import JOB_ATTEMPTS, JOB_MACHINE, JOB_OPEN, PRIORITI
 from apps.campaigns.jobs.devices import devices_served
 from apps.campaigns.jobs.models import Job
 from apps.campaigns.jobs.progress import attempt_over
+from apps.campaigns.jobs.waiting import ON_DEVICE, due
 from apps.core.errors import Invalid, LeaseLost
 from apps.core.leases import NO_OWNER, this_process
 from apps.core.transitions import transition
@@ -24,7 +25,6 @@ from apps.teams.models import Team
 
 LEASE_SECONDS = 30
 INFRA_ERROR = "infra_error"
-ON_DEVICE = (JobPurpose.PROMOTION, JobPurpose.CANARY)
 
 
 def job_enqueue(
@@ -62,11 +62,8 @@ def job_lease(*, hardware: str | None, backends: list[str], seconds: float = LEA
         # the device can answer waits for it.
         dry = Q(backend="triton") & ~Q(hardware__in=devices_served()) & ~Q(purpose__in=ON_DEVICE)
         fits &= Q(hardware=hardware) | dry
-    queue = Job.objects.filter(fits, state=JobState.QUEUED).filter(
-        Q(campaign__isnull=True) | Q(purpose="promotion") | Q(campaign__state__in=["running", "plateau", "finished"])
-    )
     me = this_process()
-    for pk, fence in queue.order_by("-priority", "created_at").values_list("pk", "fence")[:20]:
+    for pk, fence in due().filter(fits).order_by("-priority", "created_at").values_list("pk", "fence")[:20]:
         now = timezone.now()
         taken = Job.objects.filter(pk=pk, state=JobState.QUEUED, fence=fence).update(
             state=JobState.LEASED, version=F("version") + 1, fence=F("fence") + 1, owner_host=me.host,

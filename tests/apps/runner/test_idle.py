@@ -16,9 +16,12 @@ from apps.audit.models import AuditEntry
 from apps.bridge import api
 from apps.bridge.runner.campaign_loop import CampaignRunner
 from apps.bridge.runner.demo.names import people_at_work
-from apps.bridge.runner.idle import IdleWork
+from apps.bridge.runner.idle import IdleWork, job_waits
+from apps.bridge.runner.worker import person_waits
+from apps.campaigns.jobs.handback import urgent_job_waits
 from apps.campaigns.jobs.selftest_orders import order_waits, selftest_order
-from apps.campaigns.jobs.services import job_cancel
+from apps.campaigns.jobs.services import job_cancel, job_lease
+from apps.campaigns.jobs.waiting import due
 from apps.campaigns.jobs.workers import worker_beat
 from apps.campaigns.models import Campaign, Job, SelfTest
 from apps.core.errors import Refused
@@ -84,15 +87,74 @@ def test_it_makes_way_for_a_job_and_is_tried_again(tmp_path: Path, person: User)
 
     fence = services.engine_lease(campaign=campaign)
     CampaignRunner(pk=campaign.pk, fence=fence, stopping=lambda: False, wait=lambda s: None).step()
-    Campaign.objects.update(state="paused")
+    Campaign.objects.update(state="paused", version=F("version") + 1)
+    begun = []
+
+    def resumed() -> None:  # while the self-test runs
+        begun.append(Campaign.objects.update(state="running", version=F("version") + 1))
+
     idle = _idle(tmp_path, "import time; time.sleep(600)")
+    idle.report = resumed
     _look(idle)
-    assert not SelfTest.objects.exists() and idle._may("selftest")
+    assert begun and not SelfTest.objects.exists() and idle._may("selftest")
+    begun.clear()
+    _look(idle)
+    assert not begun  # it would make way at once
     job_cancel(job=Job.objects.get(), reason="over")
     Campaign.objects.update(state="stopped", version=F("version") + 1)
     idle.command = [sys.executable, "-c", PRINTS.format(document=_report())]
     _look(idle)
+    assert not SelfTest.objects.exists()  # idle again for a moment only
+    idle._idle_since -= 60.0
+    _look(idle)
     assert SelfTest.objects.get().state == "passed"
+
+
+def test_a_job_that_nobody_would_be_given_keeps_nothing_from_its_turn(tmp_path: Path, person: User) -> None:
+    """Of a paused campaign, or for a device that no worker has."""
+    campaign = begin_campaign(person)
+    from apps.campaigns import services
+
+    fence = services.engine_lease(campaign=campaign)
+    CampaignRunner(pk=campaign.pk, fence=fence, stopping=lambda: False, wait=lambda s: None).step()
+    job = Job.objects.get()
+    assert (job.state, due().count(), job_waits(job.hardware)) == ("queued", 1, True)
+    Campaign.objects.update(state="paused", version=F("version") + 1)
+    assert not due().exists() and not job_waits(job.hardware)
+    Campaign.objects.update(state="running", version=F("version") + 1)
+    Job.objects.update(hardware="cpu-of-somebody-else", version=F("version") + 1)
+    assert due().exists() and not job_waits(job.hardware) and not person_waits(job.hardware)
+    Campaign.objects.update(state="paused", version=F("version") + 1)
+    _look(_idle(tmp_path, PRINTS.format(document=_report())))
+    assert SelfTest.objects.get().state == "passed"
+
+
+def test_nothing_is_begun_while_another_lane_of_the_device_has_a_job(tmp_path: Path, person: User) -> None:
+    campaign = begin_campaign(person)
+    from apps.campaigns import services
+
+    fence = services.engine_lease(campaign=campaign)
+    CampaignRunner(pk=campaign.pk, fence=fence, stopping=lambda: False, wait=lambda s: None).step()
+    idle = _idle(tmp_path, PRINTS.format(document=_report()))
+    leased = job_lease(hardware=idle.hardware, backends=["numba"])
+    assert leased is not None
+    Campaign.objects.update(state="paused", version=F("version") + 1)
+    _look(idle)
+    assert not SelfTest.objects.exists() and idle._idle_since > time.monotonic() - 30.0
+    assert idle._may("selftest")
+
+
+def test_a_background_job_goes_on_beside_a_job_that_nobody_would_be_given(person: User) -> None:
+    campaign = begin_campaign(person)
+    from apps.campaigns import services
+
+    fence = services.engine_lease(campaign=campaign)
+    CampaignRunner(pk=campaign.pk, fence=fence, stopping=lambda: False, wait=lambda s: None).step()
+    waiting = Job.objects.get()
+    background = Job(hardware=waiting.hardware, priority=waiting.priority - 1)
+    assert urgent_job_waits(job=background)
+    Campaign.objects.update(state="paused", version=F("version") + 1)
+    assert not urgent_job_waits(job=background)
 
 
 def test_nothing_is_begun_while_a_campaign_runs(tmp_path: Path, person: User) -> None:
