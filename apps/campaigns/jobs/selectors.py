@@ -12,6 +12,7 @@ from django.utils import timezone
 from apps.bridge import api
 from apps.campaigns.choices import JOB_OPEN, JobPurpose, JobState
 from apps.campaigns.jobs.models import Job, SelfTest, Worker
+from apps.campaigns.jobs.waiting import due
 from apps.campaigns.jobs.workers import selftest_gap
 from apps.kernels.models import Verdict
 
@@ -38,14 +39,12 @@ def is_up(worker: Worker) -> bool:
 
 
 def jobs_ahead(job: Job) -> int:
-    """How many jobs for the same device come before this one."""
+    """How many jobs for the same device come before this one; those of paused campaigns come before nobody."""
     if job.state != JobState.QUEUED:
         return 0
-    rivals = Job.objects.filter(hardware=job.hardware, backend=job.backend, state__in=JOB_OPEN).exclude(pk=job.pk)
-    earlier = Q(state=JobState.LEASED) | Q(priority__gt=job.priority) | Q(
-        priority=job.priority, created_at__lt=job.created_at
-    )
-    return rivals.filter(earlier).count()
+    same = Q(hardware=job.hardware, backend=job.backend) & ~Q(pk=job.pk)
+    earlier = Q(priority__gt=job.priority) | Q(priority=job.priority, created_at__lt=job.created_at)
+    return Job.objects.filter(same, state=JobState.LEASED).count() + due().filter(same & earlier).count()
 
 
 def queue() -> QuerySet[Job]:

@@ -56,7 +56,11 @@ def test_other_hardware_and_paused_campaigns_are_left_alone(world: World) -> Non
     world.job(world.kernel(medium()))
     assert job_lease(hardware="nvidia-h200", backends=["numba"]) is None
     assert job_lease(hardware=HARDWARE, backends=["triton"]) is None
+    behind = world.new_campaign().job(world.kernel(medium("4")))
+    assert jobs_ahead(behind) == 1
     campaign_pause(campaign=world.campaign, person=world.ada)
+    assert jobs_ahead(behind) == 0
+    campaign_pause(campaign=behind.campaign, person=world.ada)
     assert lease() is None
 
 
