@@ -164,6 +164,8 @@ def scientific(value: float | None) -> str:
         return ""
     if value == 0:
         return "0"
+    if not math.isfinite(value):
+        return decimal(value, 1)
     mantissa, exponent = f"{value:.1e}".split("e")
     return f"{mantissa.replace('-', MINUS)}e{int(exponent)}".replace("e-", "e" + MINUS)
 

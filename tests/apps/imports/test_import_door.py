@@ -124,6 +124,32 @@ def test_an_error_beyond_all_formats_is_refused(world: World, document: Document
         report_import(data=as_file(document), file="report.json", by=None)
 
 
+SPELLED = "x.verdict.reasons"
+ELSEWHERE: dict[str, Callable[[Document], object]] = {
+    "roofs": lambda d: d.update(roofs={**(d["roofs"] or {}), SPELLED: 1e70}),
+    "clocks": lambda d: d["environment"].update(clocks={SPELLED: {"operators[0].kernels[0].verdict.notes[0]": 10**70}}),
+    "dims": lambda d: softmax(d)["shapes"][0].update(dims={"rows": 1, SPELLED: 10**70}),
+    "stages": lambda d: softmax(d)["kernels"][1]["verdict"].setdefault("stages", {}).update({SPELLED: 1e70}),
+}
+
+
+@pytest.mark.parametrize("place", ELSEWHERE)
+def test_a_name_spelled_like_the_way_to_an_element_makes_no_room(world: World, document: Document, place: str) -> None:
+    ELSEWHERE[place](document)
+    with pytest.raises(Invalid, match="beyond anything"):
+        report_import(data=as_file(document), file="report.json", by=None)
+
+
+def test_a_share_beyond_all_numbers_breaks_no_page(world: World, document: Document, sign_in: Any) -> None:
+    bound = {"output": "y", "index": [10**79], "error": 1e79, "absolute": 1e79, "relative": 1e79, "scale": 1e-300,
+             "honest": 1e80, "rounding": 5e-324, "cap": 0, "binding": "override", "reason": "made up"}
+    cases(document)[0].update(error=10**79, baseline_error=5e-324, worst_ratio=1e80, bound=bound)
+    report_import(data=as_file(document), file="report.json", by=None)
+    verdict = ImportedKernel.objects.get(board__operator__name="softmax", name="playbook").verdict
+    answer = sign_in(world.vic).get(f"/verdicts/{verdict.pk}/")
+    assert answer.status_code == 200 and "∞" in answer.content.decode()
+
+
 @pytest.mark.parametrize("path", SHIPPED, ids=[str(path.relative_to(BENCHMARKS)) for path in SHIPPED])
 def test_every_report_that_is_shipped_comes_in(path: Path, world: World) -> None:
     row, new = report_import(data=path.read_bytes(), file=path.name, by=None)

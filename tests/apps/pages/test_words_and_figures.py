@@ -59,6 +59,7 @@ N = "\u202f"
         (figures.bound_share(0.816), "0.82"),
         (figures.scientific(2.4e-6), "2.4e−6"),
         (figures.scientific(0.0), "0"),
+        (figures.scientific(float("inf")), "∞"),
         (figures.short_digest("sha256:9f3c71e1aa"), "9f3c71e1"),
         (figures.count(1284), f"1{N}284"),
         (figures.decimal(float("nan"), 2), "not a number"),
