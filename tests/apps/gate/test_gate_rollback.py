@@ -147,3 +147,20 @@ def test_emptied_slot_compares_with_the_baseline_again(twice: tuple[World, Promo
     world.decide(request, world.ben)
     assert world.verify(request).state == "promoted"
     assert Promotion.objects.first().previous is None
+
+
+def test_demo_people_bring_nothing_back_and_empty_nothing_once_the_switch_is_off(
+    twice: tuple[World, Promotion], settings: Any
+) -> None:
+    world, first = twice
+    type(world.ben).objects.filter(pk=world.ben.pk).update(demo=True)
+    world.ben.refresh_from_db()
+    settings.DEMO = True
+    row = back(world, first)
+    settings.DEMO = False
+    row = finish(world, row)
+    assert row.state == "refused" and row.cause == "Demo people decide nothing while the demo switch is off."
+    assert Promotion.objects.count() == 2
+    with pytest.raises(Refused, match="Demo people decide nothing"):
+        slot_empty(slot=slot_of(world), person=world.ben, reason="gone", reauthenticated_at=timezone.now())
+    assert slot_of(world).state == "champion"
