@@ -18,6 +18,8 @@ from harness.domain.vocabulary import Evidence, Stage
 BELOW, ABOVE = 0.1, 0.3
 """Shares of the profiler's time that the clock's may lie below and above it, beside ``LAUNCH_US`` for every launch."""
 LAUNCH_US = 2.0
+LEAST = 0.5
+"""Share of the profiler's time below which no clock agrees: many launches, or one short one, would excuse any time."""
 
 
 def confirmed(timing: Timing, profile: CounterProfile) -> tuple[Evidence, tuple[Reason, ...]]:
@@ -35,10 +37,11 @@ def confirmed(timing: Timing, profile: CounterProfile) -> tuple[Evidence, tuple[
 
 
 def _agree(timing: ShapeTiming, counters: ShapeCounters) -> bool:
-    if counters.us is None or not counters.launches:
+    if not counters.us or not counters.launches:  # a counter that stood still is no time
         return False
     spare = LAUNCH_US * len(counters.launches)
-    return (1 - BELOW) * counters.us - spare <= _cold(timing) <= (1 + ABOVE) * counters.us + spare
+    least = max((1 - BELOW) * counters.us - spare, LEAST * counters.us)
+    return least <= _cold(timing) <= (1 + ABOVE) * counters.us + spare
 
 
 def _cold(timing: ShapeTiming) -> float:

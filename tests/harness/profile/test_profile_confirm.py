@@ -39,6 +39,13 @@ def test_times_that_differ_are_not_confirmed_and_noted(cold_us: float, profiled_
                              f"clock {cold_us:,.2f} us: its run confirms nothing.")
 
 
+@pytest.mark.parametrize(("cold_us", "profiled_us", "launches"), [(0.01, 2.2, 1), (3.0, 60.0, 30), (1.4, 3.3, 1),
+                                                                   (1.9, 0.0, 1)])
+def test_neither_many_launches_nor_short_ones_excuse_it(cold_us: float, profiled_us: float, launches: int) -> None:
+    evidence, notes = confirmed(timed(cold_us), seen((profiled_us, launches)))
+    assert evidence is Evidence.BOUNDED and [note.code for note in notes] == ["profile_differs"]
+
+
 def test_without_a_cold_time_the_median_is_compared() -> None:
     assert confirmed(timed(None), seen((49.0, 1)))[0] is Evidence.PROFILED
     assert confirmed(timed(None), seen((149.0, 1)))[0] is Evidence.BOUNDED
