@@ -11,6 +11,7 @@ FORWARDED = tuple(f"HTTP_{name}" for name in (
     "X_FORWARDED_FOR", "X_FORWARDED_HOST", "X_FORWARDED_PROTO", "X_REAL_IP", "FORWARDED", "VIA", "CF_CONNECTING_IP",
 ))
 """A proxy on this machine speaks from loopback for the whole world; any of these gives it away."""
+NOWHERE = "0.0.0.0"  # no address to listen on: what connections without one are counted under
 IPV6_HOME = 64  # bits: what one household or machine is given; it may use a new address of it for every try
 
 
@@ -22,8 +23,9 @@ def from_loopback(request: HttpRequest) -> bool:
     return peer is not None and peer.is_loopback
 
 
-def client_address(request: HttpRequest) -> str | None:
-    """The address that tries are counted under; ``None`` where the connection has none.
+def client_address(request: HttpRequest) -> str:
+    """The address that tries are counted under; ``NOWHERE`` where the connection has none, as through a socket file: of
+    rows without an address PostgreSQL keeps several that are alike, and then none of them counts any further.
 
     It is the connection's own, unless that belongs to a proxy of ours (``settings.PROXIES``): then the last entry of
     ``X-Forwarded-For`` that is none. Entries left of it are whatever the client wrote and are not looked at. Of an IPv6
@@ -37,7 +39,7 @@ def client_address(request: HttpRequest) -> str | None:
         client = told
     if isinstance(client, IPv6Address) and not client.is_loopback:
         return str(IPv6Network((int(client), IPV6_HOME), strict=False).network_address)
-    return str(client) if client is not None else None
+    return str(client) if client is not None else NOWHERE
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:

@@ -91,8 +91,8 @@ def reauthenticate(request: HttpRequest, *, password: str) -> None:
 
 def _checked(request: HttpRequest, username: str, password: str, *, kept: str) -> User | None:
     """Whose password it is, if it is the one of ``username`` and may still be tried (``apps.teams.throttle``)."""
-    if len(username) > NAME_LENGTH or "\0" in username:
-        return None  # nobody's, and no column holds it
+    if not username or len(username) > NAME_LENGTH or "\0" in username:
+        return None  # nobody's, and no column holds or tells it apart
     user = authenticate(request, username=username, password=password)
     door, asked = AxesProxyHandler, {"username": username}
     unseen: Any = request

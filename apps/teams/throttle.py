@@ -94,7 +94,7 @@ def _note(request: HttpRequest, credentials: Credentials) -> None:
         return
     confirming = getattr(request, "user", None) == account
     where = "to confirm, in a session of theirs" if confirming else "at the sign-in"
-    address = getattr(request, "axes_ip_address", None) or "no address"
+    address = getattr(request, "axes_ip_address", "no address")
     facts: dict[str, Any] = {"subject": account, "actor": None, "team": None,
                              "session_hash": session_hash(request) if confirming else ""}
     audit_record(verb="sign_in.failed", reason=f"A wrong password from {address} {where}.", **facts)

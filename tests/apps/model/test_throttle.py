@@ -216,12 +216,22 @@ def test_demo_people_are_never_kept_out_on_the_machine_itself() -> None:
     ("::ffff:192.0.2.7", "", "192.0.2.7"),
     ("2001:db8:1:2:3:4:5:6", "", "2001:db8:1:2::"),
     ("::1", "", "::1"),
-    ("", "203.0.113.9", None),
+    ("", "203.0.113.9", "0.0.0.0"),
 ])
 def test_the_address_that_counts(peer: str, forwarded: str, counted: str | None) -> None:
     more = {"HTTP_X_FORWARDED_FOR": forwarded} if forwarded else {}
     with override_settings(PROXIES=[ip_network("127.0.0.1"), ip_network("10.0.0.0/8")]):
         assert client_address(RequestFactory().get("/", REMOTE_ADDR=peer, **more)) == counted
+
+
+def test_no_try_is_kept_without_a_name_or_an_address(world: World) -> None:
+    """The table takes equal rows where one of the two is absent, and the library counts none of them further."""
+    assert guess(12, "") == ["sign_in_failed"] * 12
+    assert guess(10, address="")[-1] == "too_many_tries"
+    assert [(row.username, row.failures_since_start) for row in AccessAttempt.objects.all()] == [("ben", 10)]
+    assert not AccessAttempt.objects.filter(ip_address=None).exists()
+    with pytest.raises(TooManyTries):
+        sign_in(address="")
 
 
 def test_people_behind_a_proxy_are_told_apart(world: World) -> None:
