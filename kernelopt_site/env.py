@@ -14,6 +14,7 @@ from pathlib import Path
 from environs import Env, EnvError
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+MOST_MINUTES = 7 * 24 * 60
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 env = Env()
@@ -78,7 +79,8 @@ def sign_in_tries_in_all() -> int:
 
 
 def sign_in_minutes() -> int:
-    """``KERNELOPT_SIGN_IN_MINUTES``: for how long a wrong password counts, and so how long they are refused."""
+    """``KERNELOPT_SIGN_IN_MINUTES``: for how long a wrong password counts, and so how long they are refused; a
+    week at most."""
     return env.int("KERNELOPT_SIGN_IN_MINUTES", 15)
 
 
@@ -138,6 +140,8 @@ def wrong_setting() -> str | None:
             return f"{str(error).rstrip('.')}."
     if min(sign_in_tries(), sign_in_minutes()) < 1:
         return "KERNELOPT_SIGN_IN_TRIES and KERNELOPT_SIGN_IN_MINUTES must be 1 or more: with less nobody signs in."
+    if sign_in_minutes() > MOST_MINUTES:
+        return f"KERNELOPT_SIGN_IN_MINUTES is above {MOST_MINUTES}, a week: nobody waits that long for a slip."
     if sign_in_tries_in_all() < sign_in_tries():
         return "KERNELOPT_SIGN_IN_TRIES_IN_ALL is below KERNELOPT_SIGN_IN_TRIES, which it has to exceed or equal."
     for proxy in proxies():

@@ -146,6 +146,7 @@ def test_debug_and_demo_stay_on_loopback(setting: str, check: str) -> None:
     ("KERNELOPT_SIGN_IN_TRIES", "0", "KERNELOPT_SIGN_IN_TRIES and KERNELOPT_SIGN_IN_MINUTES must be 1"),
     ("KERNELOPT_SIGN_IN_TRIES_IN_ALL", "9", "KERNELOPT_SIGN_IN_TRIES_IN_ALL is below"),
     ("KERNELOPT_SIGN_IN_MINUTES", "0", "KERNELOPT_SIGN_IN_TRIES and KERNELOPT_SIGN_IN_MINUTES must be 1"),
+    ("KERNELOPT_SIGN_IN_MINUTES", "1000000000", "KERNELOPT_SIGN_IN_MINUTES is above 10080, a week"),
     ("KERNELOPT_SIGN_IN_MINUTES", "soon", '"KERNELOPT_SIGN_IN_MINUTES" invalid: Not a valid integer.'),
     ("KERNELOPT_PROXIES", "10.0.0.1, 10.0.0.0/33", "'10.0.0.0/33' is neither an address nor a network"),
     ("KERNELOPT_DATABASE_URL", "mysql://u:secret@h/n", "does not start with postgres://"),
