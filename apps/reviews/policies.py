@@ -90,8 +90,6 @@ def may_decide(user: Any, request: ReviewRequest, kind: str) -> str | None:
     why = team_policies.may_review(user, request.team)
     if why:
         return why
-    if user.demo and not settings.DEMO:
-        return "Demo people decide nothing while the demo switch is off."
     if reviewer_grant(user, request.team, before=request.opened_at) is None:
         return (f"You became a reviewer after {request} opened, so your decision does not count for it. "
                 + _others(user, request))

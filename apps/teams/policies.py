@@ -46,6 +46,14 @@ def _holds(user: Any, team: Team, roles: tuple[str, ...], doing: str) -> str | N
     return f"{doing} needs the role {names} in {team.name}; your roles there: {mine}. A maintainer can grant it."
 
 
+def _decides(user: Any, team: Team, doing: str) -> str | None:
+    """What is left to reviewers; demo people are none once the switch is off."""
+    why = _holds(user, team, (Role.REVIEWER,), doing)
+    if why is None and user.demo and not settings.DEMO:
+        return "Demo people decide nothing while the demo switch is off."
+    return why
+
+
 def may_run_campaigns(user: Any, team: Team, *, token_scope: bool = False) -> str | None:
     """Create, start, pause, stop, fork. ``token_scope``: an API token of this team that carries the scope acts."""
     if token_scope:
@@ -62,12 +70,12 @@ def may_comment(user: Any, team: Team) -> str | None:
 def may_review(user: Any, team: Team) -> str | None:
     """Approve, request changes, reject, veto: the reviewer role alone counts, whoever else one is.
     Whether a person is a contributor is asked per request (``reviews.policies``)."""
-    return _holds(user, team, (Role.REVIEWER,), "Deciding on a promotion")
+    return _decides(user, team, "Deciding on a promotion")
 
 
 def may_roll_back(user: Any, team: Team) -> str | None:
     """Rollback: reviewers."""
-    return _holds(user, team, (Role.REVIEWER,), "Rolling back a champion")
+    return _decides(user, team, "Rolling back a champion")
 
 
 def may_manage(user: Any, team: Team) -> str | None:

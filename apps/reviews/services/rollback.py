@@ -29,7 +29,7 @@ from apps.reviews.models import Verification
 from apps.reviews.services.promotion import crown, switches_write
 from apps.stream.services import Log, recording
 from apps.teams import policies as team_policies
-from apps.teams.models import Team, User
+from apps.teams.models import User
 from apps.teams.sessions import proof_check
 
 MADE_WAY = "It made way for a rollback; what is champion afterwards is checked again."
@@ -47,7 +47,7 @@ def rollback_start(
             champion already; a verification runs.
         Invalid: no reason, or not a former champion of this slot.
     """
-    why = _may_not(person, slot.team)
+    why = team_policies.may_roll_back(person, slot.team)
     if why:
         raise Refused(why)
     if not reason.strip():
@@ -61,14 +61,6 @@ def rollback_start(
     _restorable(slot, promotion.kernel)
     return verification_order(slot, promotion.kernel, kind="rollback", person=person, reason=reason, restores=promotion,
                               session_hash=session_hash)
-
-
-def _may_not(person: User | None, team: Team) -> str | None:
-    """Why this person may neither order a rollback nor empty a slot now; ``None`` when they may."""
-    why = team_policies.may_roll_back(person, team)
-    if why is None and person is not None and person.demo and not settings.DEMO:
-        return "Demo people decide nothing while the demo switch is off."
-    return why
 
 
 def _restorable(slot: Slot, kernel: Kernel) -> None:
@@ -170,7 +162,7 @@ def _rollback_problem(row: Verification, verdict: Verdict | None) -> str | None:
     """Asked anew in the transaction: roles, quarantine, vetoes and the champion may have changed meanwhile."""
     if verdict is None:
         return f"The verification ended without a verdict: {row.job.error if row.job is not None else ''}"
-    why = _may_not(row.by, row.slot.team)
+    why = team_policies.may_roll_back(row.by, row.slot.team)
     if why:
         return why
     champion = champion_of(row.slot)
@@ -232,7 +224,7 @@ def slot_empty(
     Raises:
         Refused: no reviewer; the proof of identity is older than 15 minutes. Invalid: no reason.
     """
-    why = _may_not(person, slot.team)
+    why = team_policies.may_roll_back(person, slot.team)
     if why:
         raise Refused(why)
     if not reason.strip():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -12,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_safe
 
-from apps.core.errors import Refused, TooManyTries
+from apps.core.errors import Refused
 from apps.core.paging import back_to, refusals
 from apps.teams import sessions
 
@@ -36,10 +37,6 @@ def admin_sign_in(request: HttpRequest) -> HttpResponse:
 def admin_password(request: HttpRequest) -> HttpResponse:
     """Django's own page; the old password is a try like any other."""
     if request.method == "POST" and admin.site.has_permission(request):
-        try:
+        with suppress(Refused):  # it is counted; the form says itself that the old password is wrong
             sessions.reauthenticate(request, password=request.POST.get("old_password", ""))
-        except TooManyTries:
-            raise
-        except Refused:
-            pass  # counted; the form says itself that the old password is wrong
     return admin.site.admin_view(admin.site.password_change, cacheable=True)(request)
