@@ -35,6 +35,7 @@ def test_the_sign_in_page_says_it_at_the_field_and_keeps_the_name(world: World) 
     assert answer.status_code == 429 and "_auth_user_id" not in client.session
     assert 'id="refusal"' in text and f"{SAID} Nothing was changed; try again then." in text
     assert 'value="ben"' in text and text.count('aria-describedby="refusal"') == 2
+    assert text.count(" autofocus") == 1  # a phone shows the people of the demo first
     assert "/docs/troubleshooting/too_many_tries/" in text
     assert client.get("/accounts/sign-in/").status_code == 200
     assert client.get("/docs/troubleshooting/too_many_tries/").status_code == 200
