@@ -1,7 +1,8 @@
 """The forms that decode attention takes on Triton, as text: every strategy turns one form into another.
 
-A form has exponentials to base e or 2 and masks every block or the last one alone. A kernel for parts of a sequence and
-one that combines them may stand beside the kernel for whole sequences. What is in a source is read from its text.
+A form has exponentials to base e or 2. A kernel for parts of a sequence and one that combines them may stand beside the
+kernel for whole sequences; then parts mask every block or the last one alone, and the combining kernel is launched
+behind them or early. What is in a source is read from its text.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ PART_ARGUMENTS = ("q", "k_cache", "v_cache", "seq_lens", "parts", "sizes", "max_
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Which of the forms the kernels have. ``two``: powers of two; ``peeled``: whole blocks without a mask over
-    positions, then the rest; ``dependent``: the combining kernel is launched while parts are still computed."""
+    """Which of the forms the kernels have. ``two``: powers of two; ``peeled``: parts take whole blocks without a mask
+    over positions, then the rest; ``dependent``: combining programs of one warp and few columns are launched while
+    parts are still computed. Whole sequences keep the mask: without it 16 of 4,096 positions took 70.3 instead of 68.7
+    us (measured on an H200)."""
 
     two: bool = False
     peeled: bool = False
@@ -31,8 +34,8 @@ def form_of(source: str) -> Form | None:
     """The form of the kernels in ``source``, ``None`` where they have none of them."""
     if edit.argument_names(source, NAME) != ARGUMENTS + OPTIONS:
         return None
-    body = edit.body_text(source, NAME)
-    return Form("tl.exp2(" in body, "whole =" in body, is_split(source) and TRIGGER in edit.body_text(source, PART))
+    part_body = edit.body_text(source, PART) if is_split(source) else ""
+    return Form("tl.exp2(" in edit.body_text(source, NAME), "whole =" in part_body, TRIGGER in part_body)
 
 
 def is_split(source: str) -> bool:
@@ -47,25 +50,20 @@ def kernel(form: Form) -> str:
 
 def body(form: Form) -> str:
     """Its body."""
-    return WHOLE_PLACE + BEGIN + _loop(form, "0", "length") + WHOLE_END
+    return WHOLE_PLACE + BEGIN + _masked(form, "0", "length") + WHOLE_END
 
 
 def part(form: Form) -> str:
     """The kernel for a part of a sequence: a weighted mean of values and the logarithm of its weight."""
     early = TRIGGER if form.dependent else ""
-    return _head(PART, PART_ARGUMENTS) + early + PART_PLACE + BEGIN + _loop(form, "first", "last") + \
+    loop = _peeled(form, "first", "last") if form.peeled else _masked(form, "first", "last")
+    return _head(PART, PART_ARGUMENTS) + early + PART_PLACE + BEGIN + loop + \
         PART_END.replace("LOG", "log2" if form.two else "log")
 
 
 def combine(form: Form) -> str:
     """The kernel that puts the parts of a sequence together; its base is that of ``form``."""
-    return COMBINE.replace("POWER", "exp2" if form.two else "exp").replace("WAIT", WAIT if form.dependent else "")
-
-
-def launched(source: str) -> str:
-    """``source`` with the combining kernel launched while parts are still computed."""
-    text = edit.function_text(source, "run").replace(COMBINE_LAUNCH, COMBINE_LAUNCH + DEPENDENT)
-    return edit.replace_function(source, "run", text)
+    return (EARLY_COMBINE if form.dependent else COMBINE).replace("POWER", "exp2" if form.two else "exp")
 
 
 def _head(name: str, arguments: tuple[str, ...]) -> str:
@@ -73,10 +71,9 @@ def _head(name: str, arguments: tuple[str, ...]) -> str:
     return f"@triton.jit\ndef {name}(\n{''.join(listed)}):\n"
 
 
-def _loop(form: Form, first: str, last: str) -> str:
-    """The online softmax over positions from ``first`` to ``last``."""
-    if not form.peeled:
-        return f"""\
+def _masked(form: Form, first: str, last: str) -> str:
+    """The online softmax over positions from ``first`` to ``last``, every block masked."""
+    return f"""\
     for start in tl.range({first}, {last}, BLOCK_N, loop_unroll_factor=UNROLL):
         positions = start + tl.arange(0, BLOCK_N)
         valid = positions < {last}
@@ -86,6 +83,10 @@ def _loop(form: Form, first: str, last: str) -> str:
         keys = tl.load(k_cache + cells, mask=mask, other=0.0, eviction_policy=CACHE_HINT)
         values = tl.load(v_cache + cells, mask=mask, other=0.0, eviction_policy=CACHE_HINT)
 {_step(form, masked=True)}"""
+
+
+def _peeled(form: Form, first: str, last: str) -> str:
+    """The same with whole blocks first, unmasked, then the rest."""
     return f"""\
     lanes = tl.arange(0, BLOCK_N)
     step = kv_heads * dim
@@ -126,9 +127,6 @@ def _step(form: Form, *, masked: bool) -> str:
 
 
 TRIGGER = "    tl.extra.cuda.gdc_launch_dependents()\n"
-WAIT = "    tl.extra.cuda.gdc_wait()\n"
-COMBINE_LAUNCH = "        PARTS=triton.next_power_of_2(splits),\n        BLOCK_D=width,\n        num_warps=4,\n"
-DEPENDENT = "        launch_pdl=True,\n"
 BEGIN = """\
     members = tl.arange(0, BLOCK_G)
     columns = tl.arange(0, BLOCK_D)
@@ -173,7 +171,6 @@ def _combine(parts, sizes, seq_lens, out, q_heads, dim, splits, span, PARTS: tl.
     inside = columns < dim
     cells = (row * splits + lanes[:, None]) * dim + columns[None, :]
     length = tl.load(seq_lens + row // q_heads)
-WAIT\
     gathered = tl.load(parts + cells, mask=(lanes < splits)[:, None] & inside[None, :], other=0.0)
     logs = tl.load(sizes + row * splits + lanes, mask=lanes < splits, other=float("-inf"))
     known = lanes * span < length
@@ -182,111 +179,20 @@ WAIT\
     result = tl.sum(tl.where(known[:, None], gathered, 0.0) * shares[:, None], 0) / tl.sum(shares, 0)
     tl.store(out + row * dim + columns, tl.where(length > 0, result, 0.0), mask=inside)
 """
-RUN_HEAD = """\
-def run(q, k_cache, v_cache, seq_lens, out, *, scale):
-    batch, q_heads, dim = q.shape
-    max_seq, kv_heads = k_cache.shape[1], k_cache.shape[2]
-    bucket = "short"
-    for name, least in (("medium", 513), ("long", 2049), ("longer", 4097), ("huge", 8193), ("giant", 32769)):
-        if max_seq >= least:
-            bucket = name
-    block, unroll, hint = PARAMS["BLOCK_N"], PARAMS["UNROLL"], PARAMS["CACHE_HINT"]
-    warps, stages, registers = PARAMS["num_warps"], PARAMS["num_stages"], PARAMS["maxnreg"]
-    if isinstance(block, dict):
-        block = block[bucket]
-    if isinstance(unroll, dict):
-        unroll = unroll[bucket]
-    if isinstance(hint, dict):
-        hint = hint[bucket]
-    if isinstance(warps, dict):
-        warps = warps[bucket]
-    if isinstance(stages, dict):
-        stages = stages[bucket]
-    if isinstance(registers, dict):
-        registers = registers[bucket]
-    group = q_heads // kv_heads
-"""
-RUN_FIXED = """\
-    most = PARAMS["SPLITS"]
-    if isinstance(most, dict):
-        most = most[bucket]
-    span = triton.cdiv(triton.cdiv(max_seq, most), block) * block
-"""
-RUN_CHOSEN = """\
-    most, least, programs = PARAMS["SPLITS"], PARAMS["SPAN"], PARAMS["PROGRAMS"]
-    if isinstance(most, dict):
-        most = most[bucket]
-    if isinstance(least, dict):
-        least = least[bucket]
-    if isinstance(programs, dict):
-        programs = programs[bucket]
-    programs = torch.cuda.get_device_properties(q.device).multi_processor_count * int(programs)
-    wanted = min(most, triton.cdiv(programs, batch * kv_heads))
-    span = max(least, triton.cdiv(triton.cdiv(max_seq, wanted), block) * block)
-"""
-RUN_TAIL = """\
-    splits = triton.cdiv(max_seq, span)
-    group_width = max(16, triton.next_power_of_2(group))
-    width = max(16, triton.next_power_of_2(dim))
-    if splits == 1:
-        _attend[(batch, kv_heads)](
-            q,
-            k_cache,
-            v_cache,
-            seq_lens,
-            out,
-            max_seq,
-            kv_heads,
-            group,
-            dim,
-            scale,
-            BLOCK_N=block,
-            BLOCK_G=group_width,
-            BLOCK_D=width,
-            UNROLL=unroll,
-            CACHE_HINT=hint,
-            num_warps=warps,
-            num_stages=stages,
-            maxnreg=None if registers == 0 else int(registers),
-        )
-        return
-    parts = torch.empty((batch, q_heads, splits, dim), dtype=torch.float32, device=q.device)
-    sizes = torch.empty((batch, q_heads, splits), dtype=torch.float32, device=q.device)
-    _attend_part[(batch * kv_heads * splits,)](
-        q,
-        k_cache,
-        v_cache,
-        seq_lens,
-        parts,
-        sizes,
-        max_seq,
-        kv_heads,
-        group,
-        dim,
-        scale,
-        batch,
-        splits,
-        span,
-        BLOCK_N=block,
-        BLOCK_G=group_width,
-        BLOCK_D=width,
-        UNROLL=unroll,
-        CACHE_HINT=hint,
-        num_warps=warps,
-        num_stages=stages,
-        maxnreg=None if registers == 0 else int(registers),
-    )
-    _combine[(batch * q_heads,)](
-        parts,
-        sizes,
-        seq_lens,
-        out,
-        q_heads,
-        dim,
-        splits,
-        span,
-        PARTS=triton.next_power_of_2(splits),
-        BLOCK_D=width,
-        num_warps=4,
-    )
+EARLY_COMBINE = """\
+@triton.jit
+def _combine(parts, sizes, seq_lens, out, q_heads, dim, splits, span, PARTS: tl.constexpr, COLUMNS: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    lanes = tl.arange(0, PARTS)
+    columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = columns < dim
+    cells = (row * splits + lanes[:, None]) * dim + columns[None, :]
+    length = tl.load(seq_lens + row // q_heads)
+    known = lanes * span < length
+    tl.extra.cuda.gdc_wait()
+    gathered = tl.load(parts + cells, mask=known[:, None] & inside[None, :], other=0.0)
+    logs = tl.load(sizes + row * splits + lanes, mask=known, other=float("-inf"))
+    shares = tl.where(known, tl.POWER(logs - tl.max(logs, 0)), 0.0)
+    result = tl.sum(gathered * shares[:, None], 0) / tl.sum(shares, 0)
+    tl.store(out + row * dim + columns, tl.where(length > 0, result, 0.0), mask=inside)
 """

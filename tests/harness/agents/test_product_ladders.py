@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 from harness.agents.playbook import decode_attention_kernels, edit, matmul_bias_gelu_kernels, matmul_bias_gelu_numba
-from harness.domain.vocabulary import Backend, Outcome, Stage, Tier
+from harness.agents.playbook.agent import playable
+from harness.agents.protocol import Attempt
+from harness.domain.request import SourceRef
+from harness.domain.summary import VerdictSummary
+from harness.domain.vocabulary import Backend, Comparison, Outcome, Stage, Tier
 from harness.evaluation.judge.checking import check
 from harness.evaluation.judge.inputs import make_inputs
 from harness.evaluation.judge.lending import Lending
@@ -24,11 +29,12 @@ from tests.harness.judge.plain_worker import PlainWorker
 
 BOOKED = [("decode_attention", Backend.TRITON), *(("matmul_bias_gelu", backend) for backend in Backend)]
 HIGHEST = {
-    ("decode_attention", Backend.TRITON): ("split-cache", "whole-blocks", "split-by-length", "powers-of-two",
-                                           "num_stages-3"),
+    ("decode_attention", Backend.TRITON): ("split-cache", "split-by-length", "values-by-length", "shorter-way"),
     ("matmul_bias_gelu", Backend.TRITON): ("descriptors", "whole-steps", "bands", "powers-of-two", "split-sums"),
     ("matmul_bias_gelu", Backend.NUMBA): ("vector-gelu", "four-terms", "four-rows", "contract"),
 }
+CLIMB = ("tiles-by-rows", "descriptors", "descriptors-for-all")
+"""The rungs that a campaign on a GPU takes of the product's ladder."""
 
 
 def climbed(operator: str, backend: Backend, keys: tuple[str, ...]) -> str:
@@ -68,7 +74,7 @@ def test_tables_over_buckets_are_allowed_at_both_ends(operator: str, backend: Ba
         assert classify(source, tables, spec, backend).tier is Tier.LIGHT
 
 
-@pytest.mark.parametrize(("forms", "flags"), [(decode_attention_kernels, ("two", "peeled")),
+@pytest.mark.parametrize(("forms", "flags"), [(decode_attention_kernels, ("two",)),
                                               (matmul_bias_gelu_kernels, ("banded", "peeled", "two"))])
 def test_a_form_is_read_from_the_text_that_it_gives(forms, flags: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
     operator = "decode_attention" if forms is decode_attention_kernels else "matmul_bias_gelu"
@@ -77,6 +83,23 @@ def test_a_form_is_read_from_the_text_that_it_gives(forms, flags: tuple[str, ...
         form = forms.Form(**dict(zip(flags, chosen, strict=True)))
         assert forms.form_of(edit.replace_body(source, forms.NAME, forms.body(form))) == form
     assert forms.form_of(source.replace(f"def {forms.NAME}(", "def other(")) is None
+
+
+def test_a_form_of_split_attention_is_read_from_the_text_that_it_gives() -> None:
+    """Parts and the kernel that combines them have the form together with the one for whole sequences, whichever way
+    led there."""
+    forms, split = decode_attention_kernels, climbed("decode_attention", Backend.TRITON, ("split-cache",))
+    assert forms.form_of(split) == forms.Form()
+    ways = {"powers-of-two": forms.Form(two=True), "whole-blocks": forms.Form(peeled=True),
+            "early-combine": forms.Form(dependent=True), "shorter-way": forms.Form(True, True, True)}
+    for key, form in ways.items():
+        made = climbed("decode_attention", Backend.TRITON, ("split-cache", key))
+        assert forms.form_of(made) == form, key
+        for name, text in ((forms.PART, forms.part(form)), (forms.COMBINE_NAME, forms.combine(form))):
+            assert edit.function_text(made, name) == text.rstrip("\n"), (key, name)
+    single = climbed("decode_attention", Backend.TRITON,
+                     ("split-cache", "powers-of-two", "whole-blocks", "early-combine"))
+    assert single == climbed("decode_attention", Backend.TRITON, ("split-cache", "shorter-way"))
 
 
 def _wrong_regimes(source: str) -> set[str]:
@@ -113,13 +136,65 @@ def _small_tiles(source: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.sandbox
-@pytest.mark.parametrize(("operator", "change"), [("decode_attention", str), ("matmul_bias_gelu", _small_tiles)])
-def test_the_highest_rung_on_triton_is_right(operator: str, change: Callable[[str], str]) -> None:
+@pytest.mark.parametrize(("operator", "keys", "change"), [
+    ("decode_attention", HIGHEST["decode_attention", Backend.TRITON], str),
+    ("matmul_bias_gelu", HIGHEST["matmul_bias_gelu", Backend.TRITON], _small_tiles),
+    ("matmul_bias_gelu", CLIMB, str),
+])
+def test_the_highest_rung_on_triton_is_right(operator: str, keys: tuple[str, ...], change: Callable[[str], str]
+                                             ) -> None:
     from harness.evaluation.sandbox import opener
 
-    source = change(climbed(operator, Backend.TRITON, HIGHEST[operator, Backend.TRITON]))
+    source = change(climbed(operator, Backend.TRITON, keys))
     outcome, reason = judged_right(make_run(get(operator), Backend.TRITON, source, opener))
     assert outcome is Outcome.PASSED, reason
+
+
+def test_the_product_s_climb_goes_from_tables_to_descriptors_for_all() -> None:
+    """By predictions alone; what touches the other kernel stays away once no shape of the workload takes it."""
+    source, taken = get("matmul_bias_gelu").baseline(Backend.TRITON), []
+    while ready := playable(context("matmul_bias_gelu", Backend.TRITON, source)):
+        if len(taken) == len(CLIMB):
+            break
+        taken.append(ready[0].move.key)
+        source = ready[0].source
+    assert tuple(taken) == CLIMB
+    assert {item.move.key for item in ready} == {"four-stages", "tall-tiles"}
+
+
+def test_descriptors_for_all_come_in_one_step_where_those_for_many_rows_were_not_kept() -> None:
+    tables = climbed("matmul_bias_gelu", Backend.TRITON, CLIMB[:1])
+    now = context("matmul_bias_gelu", Backend.TRITON, tables)
+    assert "descriptors-for-all" not in {item.move.key for item in playable(now)}
+    verdict = VerdictSummary("0" * 64, Outcome.PASSED, Stage.PROBES, Comparison.SLOWER)
+    lost = Attempt(2, "descriptors", "layout:_matmul", SourceRef("0" * 64, ""), None, verdict)
+    found = {item.move.key: item for item in playable(replace(now, round=3, attempts=(lost,)))}
+    assert found["descriptors-for-all"].source == climbed("matmul_bias_gelu", Backend.TRITON, CLIMB)
+    assert found["descriptors-for-all"].hypothesis.expected_gain > found["powers-of-two"].hypothesis.expected_gain
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(("offset", "width", "kernel"), [(0, 1024, "_described"), (1, 1024, "_matmul"),
+                                                         (0, 1023, "_matmul")])
+def test_what_no_descriptor_describes_goes_by_pointers(offset: int, width: int, kernel: str) -> None:
+    """Bases and rows of descriptors are multiples of 16 bytes."""
+    from harness.backends.triton.planning import record_one
+    from harness.backends.triton.targets import find_target
+    from harness.evaluation.sandbox import opener
+
+    target, sizes = find_target("nvidia-h200"), {"a": [2048, 1024], "b": [1024, width], "bias": [width],
+                                                 "out": [2048, width]}
+    arguments = [{"name": name, "kind": "output" if name == "out" else "input", "dtype": "bfloat16", "shape": shape,
+                  "strides": [*shape[1:], 1], "offset": offset if name == "b" else 0}
+                 for name, shape in sizes.items()]
+    worker = opener("triton-plan").open(deadline_s=60.0, options={"target": target.name})
+    try:
+        worker.load(climbed("matmul_bias_gelu", Backend.TRITON, CLIMB))
+        plan = record_one(worker, arguments, {}, target)
+    finally:
+        worker.close()
+    assert plan.refusals == ()
+    assert [step["launch"]["function"] for step in plan.steps] == [kernel]
 
 
 @pytest.mark.sandbox
