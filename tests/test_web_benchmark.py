@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.slow
 def test_every_page_of_the_benchmark_answers() -> None:
     command = [sys.executable, "benchmarks/web.py", "--repeat", "1", "--campaigns", "1", "--rounds", "2"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)

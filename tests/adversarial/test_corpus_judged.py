@@ -46,6 +46,7 @@ KERNELS = {kernel.name: kernel for kernel in read_corpus()}
 CHOSEN = represents()
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 @pytest.mark.parametrize("name", CHOSEN)
 def test_judged_as_the_table_says(name: str) -> None:

@@ -55,6 +55,7 @@ def _went(folder: Path, site: Site) -> Journey:
     return journey
 
 
+@pytest.mark.slow
 def test_the_script_goes_all_the_way(tmp_path: Path) -> None:
     journey = _went(tmp_path, StandIn(tmp_path))
     assert journey.champion["approvals"][0]["by"] in {name.capitalize() for name in PEOPLE}
@@ -64,6 +65,7 @@ def test_the_script_goes_all_the_way(tmp_path: Path) -> None:
     assert names[-2:] == ["the promotion's git tag", "the leaderboard shows it"] and "submitted again" not in names
 
 
+@pytest.mark.slow
 def test_a_loss_that_only_the_verification_finds_is_accepted_by_name_in_a_second_request(tmp_path: Path) -> None:
     class Losing(StandIn):
         @property

@@ -71,6 +71,7 @@ def test_plan_names_the_line_that_does_not_compile():
     assert (caught.value.fault.outcome, caught.value.fault.line) == (Outcome.COMPILE_ERROR, line)
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_recheck_fills_timing_samples_and_comparison():
     run = run_of(BASELINE)

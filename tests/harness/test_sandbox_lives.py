@@ -15,7 +15,7 @@ from harness.evaluation.sandbox.workers import SandboxOpener
 from tests.harness.sandbox_attacks.lives import HONEST, LIVES, LIVES_IN, WORLD, Life
 from tests.harness.sandbox_leftovers import nothing_left
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 GRACE_S = 15.0
 """From the deadline to the verdict, on a busy machine."""
 DIGEST = 32

@@ -36,6 +36,7 @@ def test_wrong_numba_kernels_are_refused(spec: OperatorSpec, kernel: WrongKernel
     assert all(worker.closed for worker in opener.workers)
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 @pytest.mark.parametrize("backend", list(Backend))
 @pytest.mark.parametrize("spec", OPERATORS, ids=lambda spec: spec.name)
