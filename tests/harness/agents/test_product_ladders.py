@@ -152,7 +152,7 @@ def test_the_highest_rung_on_triton_is_right(operator: str, keys: tuple[str, ...
 
 def test_the_product_s_climb_goes_from_tables_to_descriptors_for_all() -> None:
     """By predictions alone; what touches the other kernel stays away once no shape of the workload takes it."""
-    source, taken = get("matmul_bias_gelu").baseline(Backend.TRITON), []
+    source, taken = get("matmul_bias_gelu").baseline(Backend.TRITON), list[str]()
     while ready := playable(context("matmul_bias_gelu", Backend.TRITON, source)):
         if len(taken) == len(CLIMB):
             break
