@@ -67,8 +67,9 @@ def _by_length(context: AgentContext) -> str | None:
     programs = edit.params(source).get("PROGRAMS")
     if not isinstance(programs, dict):
         return None
-    alone = {name: 1 if name in ALONE else value for name, value in programs.items()}
-    return edit.set_params(source, {"num_stages": STAGES, "PROGRAMS": alone})
+    tables = {"num_stages": STAGES,
+              "PROGRAMS": {name: 1 if name in ALONE else value for name, value in programs.items()}}
+    return None if edit.params(source) == edit.params(source) | tables else edit.set_params(source, tables)
 
 
 def _early(context: AgentContext) -> str | None:
