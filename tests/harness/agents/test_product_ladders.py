@@ -22,6 +22,7 @@ from harness.evaluation.source.normal_form import normal_digest
 from harness.evaluation.source.tier import classify
 from harness.evaluation.static.check import findings
 from harness.evaluation.static.findings import Severity
+from harness.operators.base import Case
 from harness.operators.registry import get
 from tests.harness.agents.test_elementwise_ladders import context, rungs
 from tests.harness.judge.evaluations import judged_right, make_run
@@ -147,6 +148,19 @@ def test_the_highest_rung_on_triton_is_right(operator: str, keys: tuple[str, ...
 
     source = change(climbed(operator, Backend.TRITON, keys))
     outcome, reason = judged_right(make_run(get(operator), Backend.TRITON, source, opener))
+    assert outcome is Outcome.PASSED, reason
+
+
+@pytest.mark.sandbox
+def test_a_nan_in_a_column_that_descriptors_bring_stays_there() -> None:
+    """A result that shared a reciprocal with another half of its tile took that half's NaN."""
+    from harness.evaluation.sandbox import opener
+
+    cases = tuple(Case(regime, {"m": 9, "k": 40, "n": 136}, regime, "rows of whole descriptors", smoke=True)
+                  for regime in ("b_nan", "nan", "huge"))
+    spec = replace(get("matmul_bias_gelu"), interpret_cases=cases)
+    source = climbed("matmul_bias_gelu", Backend.TRITON, CLIMB)
+    outcome, reason = judged_right(make_run(spec, Backend.TRITON, source, opener))
     assert outcome is Outcome.PASSED, reason
 
 
