@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from harness.report import plots, tables
 
 HERE = Path(__file__).parent
 PLOTLY = HERE.parents[1] / "static" / "vendor" / "plotly-strict.min.js"
+FOLDED = 5
+"""So many parts that are missing stand behind their number."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
 
 
@@ -46,10 +48,18 @@ def _head(report: Report) -> Iterator[str]:
            f"all, of which the device was held {report.seconds.device:.0f} s ({report.seconds.device / 60:.1f} "
            "minutes).</p>")
     yield f"<p class='soft'>{escape(report.protocol.text)}</p>"
-    for sentence in report.missing:
-        yield f"<p class='bad'>{escape(sentence)}</p>"
+    yield _missing(report.missing)
     links = "".join(f"<li><a href='#{escape(one.name)}'>{escape(one.title)}</a></li>" for one in report.operators)
     yield f"<nav aria-label='Operators'><ul>{links}</ul></nav></header>"
+
+
+def _missing(sentences: Sequence[str]) -> str:
+    """What was not measured: as it is while it is short, folded under its number once it would push the rest away."""
+    if len(sentences) < FOLDED:
+        return "".join(f"<p class='bad'>{escape(sentence)}</p>" for sentence in sentences)
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return (f"<details><summary class='bad'>{len(sentences)} parts of this report are missing</summary>"
+            f"<ul>{items}</ul></details>")
 
 
 def _overview(report: Report) -> Iterator[str]:

@@ -108,7 +108,7 @@ def best_pairs(operators: Iterable[ReportOperator]) -> Plot | None:
                            f"{one.ratio.ratio:.3f}x" for name, one in found], "hoverinfo": "text"}]
     shape = {"type": "line", "xref": "x", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1,
              "line": {"color": "--ink-soft", "dash": "dot", "width": 1}}
-    layout = _layout({"title": {"text": "time of the best library over ours"}, "type": "log", "ticksuffix": "x",
+    layout = _layout({"title": {"text": "best library over ours"}, "type": "log", "ticksuffix": "x",
                       "dtick": "D2"}, {"type": "category", "autorange": "reversed", "automargin": True},
                      shapes=[shape], showlegend=False)
     return {"data": data, "layout": layout, "height": 90 + 22 * len(found)}

@@ -38,27 +38,43 @@ def ratio_text(ratio: Ratio | None) -> str:
 
 
 def rows_table(operator: ReportOperator) -> str:
-    """All rows of the session: ours, libraries, control."""
+    """All rows of the session: ours, libraries, control; below them how some were run and why others are absent."""
     heads = [("Shape", False), ("Side", False), ("Kernel or library", False), ("Version", False), ("Median, us", True),
              ("p10 to p90, us", True), ("Spread (cv)", True), ("n (rounds)", True), ("GB/s", True), ("TFLOP/s", True),
-             ("Share of roof", True), ("Error against float64", True), ("Share of the bound", True), ("How", False)]
+             ("Share of roof", True), ("Error against float64", True), ("Share of the bound", True)]
     return table(f"{operator.title}: every kernel and library, one session, interleaved", heads,
-                 (_row(row) for row in operator.rows))
+                 (_row(row) for row in operator.rows)) + _notes(operator.rows)
 
 
 def _row(row: Row) -> list[str]:
     first = [escape(row.shape), SIDES[row.side], escape(row.name), escape(row.version or "")]
     if row.median_us is None:
-        return [*first, "absent", *[""] * 8, escape(row.absent or "")]
-    how = [row.detail] if row.detail else []
-    if row.graph is False:
-        how.append("called from the host, not captured in a graph")
-    if row.right is False:
-        how.append("outside the bound: not counted as a library that does the same")
+        return [*first, "absent", *[""] * 8]
     return [*first, f"{row.median_us:.2f}", f"{row.p10:.2f} to {row.p90:.2f}", _share(row.cv),
             f"{row.n} ({len(row.round_us)})", f"{row.gbps:.0f}", f"{row.tflops:.1f}", _share(row.roof_share),
             "" if row.error is None else f"{row.error:.3g}",
-            "" if row.worst_ratio is None else f"{row.worst_ratio:.2f}", escape("; ".join(how))]
+            "" if row.worst_ratio is None else f"{row.worst_ratio:.2f}"]
+
+
+def _notes(rows: Sequence[Row]) -> str:
+    """A line for every remark on rows of one kernel or library, with the shapes that it is about."""
+    about: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        for remark in _remarks(row):
+            about.setdefault((row.name, remark), []).append(row.shape)
+    whole = {name: {row.shape for row in rows if row.name == name} for name, _ in about}
+    lines = "".join(
+        f"<li>{escape(name)}{'' if set(shapes) == whole[name] else escape(' on ' + ', '.join(shapes))}: "
+        f"{escape(remark)}</li>" for (name, remark), shapes in about.items())
+    return f"<ul class='soft notes'>{lines}</ul>" if lines else ""
+
+
+def _remarks(row: Row) -> list[str]:
+    if row.median_us is None:
+        return ["absent: " + (row.absent or "no reason is on record")]
+    return [*([row.detail] if row.detail else []),
+            *(["called from the host, not captured in a graph"] if row.graph is False else []),
+            *(["outside the bound: not counted as a library that does the same"] if row.right is False else [])]
 
 
 def _share(value: float | None) -> str:

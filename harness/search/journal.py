@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,10 +16,23 @@ VERSION = 1
 MOST_SECONDS = 1e7
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a search took, in seconds: of the wall clock, of the device held, of all its building processes."""
+
+    seconds: float = 0.0
+    device_s: float = 0.0
+    build_s: float = 0.0
+
+    def __add__(self, more: Spent) -> Spent:
+        return Spent(self.seconds + more.seconds, self.device_s + more.device_s, self.build_s + more.build_s)
+
+
 class Journal:
     """The record of one search, in memory and, with a path, in a file. Lines have a ``kind``: ``search`` (what is
     searched, first), ``built`` (one configuration), ``timed`` (its samples of one rung, microseconds per shape, and
-    those of the starting kernel in the same sweeps), ``best`` and ``end``."""
+    those of the starting kernel in the same sweeps), ``best``, ``spent`` (what the search took so far, all its runs
+    together) and ``end`` (the same, once it is over)."""
 
     def __init__(self, header: Mapping[str, Any], path: Path | None = None) -> None:
         """Continue the file at ``path`` where it exists, else begin it.
@@ -32,8 +46,8 @@ class Journal:
         self._timed: dict[int, dict[Config, dict[str, Any]]] = {}
         self._times = bool(header.get("timed", True))
         self._file: TextIO | None = None
-        self.seconds = 0.0
-        """Seconds that earlier runs of this search took."""
+        self.before = Spent()
+        """What earlier runs of this search took."""
         if path is None:
             return
         try:
@@ -95,6 +109,14 @@ class Journal:
             counts[problem] = counts.get(problem, 0) + 1
         return dict(sorted(counts.items()))
 
+    def spent(self, now: Spent, *, over: bool = False) -> Spent:
+        """Note what this run took so far, ``now``, and give what all runs took together; a search that is killed has
+        the last note."""
+        total = self.before + now
+        self._write({"kind": "end" if over else "spent", "seconds": round(total.seconds, 2),
+                     "device_s": round(total.device_s, 2), "build_s": round(total.build_s, 2)})
+        return total
+
     def say(self, kind: str, document: Mapping[str, Any]) -> None:
         """Write a line of another kind."""
         self._write({"kind": kind, **document})
@@ -148,9 +170,9 @@ class Journal:
         """Take over a line of an earlier run; raises whatever a line of another form leads to."""
         if row["kind"] in ("built", "timed"):
             self._take(row)
-        elif row["kind"] == "end":
-            self.seconds = float(row["seconds"])
-            if not 0 <= self.seconds < MOST_SECONDS:
+        elif row["kind"] in ("spent", "end"):
+            self.before = Spent(*(float(row[name]) for name in ("seconds", "device_s", "build_s")))
+            if not all(0 <= one < MOST_SECONDS for one in astuple(self.before)):
                 raise ValueError("no number of seconds that a search takes")
 
 

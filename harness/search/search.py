@@ -22,7 +22,7 @@ from harness.evaluation.timing.statistics import median
 from harness.search.clock import Clock
 from harness.search.configs import Built, Config, Space
 from harness.search.farm import Farm
-from harness.search.journal import Journal
+from harness.search.journal import Journal, Spent
 
 SAMPLES = (2, 5, 12, 25)
 """Cold samples of a configuration in each rung."""
@@ -82,6 +82,7 @@ class Search:
         self._built: dict[Config, Built] = {}
         self._starts: dict[str, Built] = {}
         self._sizes: list[int] = []
+        self._began = 0.0
 
     def run(self) -> Result:
         """Search; the journal has every step.
@@ -89,7 +90,7 @@ class Search:
         Raises:
             InfrastructureError: the starting kernel cannot be built or timed here, or nothing can.
         """
-        began = time.monotonic()
+        began = self._began = time.monotonic()
         self._until = math.inf if self._seconds is None else began + self._seconds
         samples = SAMPLES if self._strategy == "halving" else (sum(SAMPLES),)
         if self._clock is None:
@@ -99,14 +100,14 @@ class Search:
             self._start_kernels()
             self._first_rung(samples[0])
             found = self._further_rungs(samples)
-        seconds = self._journal.seconds + time.monotonic() - began
-        result = Result(
+        total = self._journal.spent(self._spent(), over=True)
+        return Result(
             found, self._space.best({name: one.config for name, one in found.items()}) if found else None,
             len(self._points), self._journal.configurations, len(self._journal.times(0)), self._journal.problems(),
-            tuple(self._sizes), round(seconds, 2), round(self._clock.held_s, 2) if self._clock else 0.0,
-            round(self._farm.busy_s, 2))
-        self._journal.say("end", {"seconds": result.seconds, "device_s": result.device_s, "build_s": result.build_s})
-        return result
+            tuple(self._sizes), round(total.seconds, 2), round(total.device_s, 2), round(total.build_s, 2))
+
+    def _spent(self) -> Spent:
+        return Spent(time.monotonic() - self._began, self._clock.held_s if self._clock else 0.0, self._farm.busy_s)
 
     def _build_all(self) -> None:
         todo = [point for point in self._points
@@ -115,6 +116,7 @@ class Search:
         for batch in self._farm.build(todo, stop=self._late):
             for one in batch:
                 self._journal.built(one)
+            self._journal.spent(self._spent())
             done += len(batch)
             self._tell("build", done, len(todo) * len(self._space.buckets), "not timed")
 
@@ -214,6 +216,7 @@ class Search:
                 self._journal.failed(config, "device", timed.fault)
             else:
                 self._journal.timed(rung, config, timed.us, timed.start_us)
+        self._journal.spent(self._spent())
 
     def _scores(self, rung: int, bucket: str) -> dict[Point, float]:
         """Time over the starting kernel's, weighted over the bucket's shapes, of what this search's rung timed."""

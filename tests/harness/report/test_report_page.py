@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from typing import Any
 import pytest
 
 from harness.domain.codec import from_document, schema
+from harness.domain.peers import Row
 from harness.domain.report import CurvePoint, Report
 from harness.domain.vocabulary import Comparison, Outcome
 from harness.report import plots
 from harness.report.page import PLOTLY, page
+from harness.report.tables import rows_table
 
 REPORT = from_document(schema("report")["examples"][0], Report)
 OPERATOR = REPORT.operators[0]
@@ -61,11 +64,32 @@ def test_the_numbers_of_the_document_are_in_the_tables() -> None:
     text, _ = parsed()
     for row in OPERATOR.rows:
         if row.median_us is None:
-            assert f">{row.absent}<" in text
+            assert f": absent: {escape(row.absent)}</li>" in text
         else:
             assert f">{row.median_us:.2f}<" in text and f">{row.n} ({len(row.round_us)})<" in text
     assert REPORT.figures[0].text in text and "not reached" in text
     assert "not timed" in page(_with_step(None), Path("absent"))
+
+
+def test_a_remark_stands_once_below_the_table_with_its_shapes() -> None:
+    first, second = (dataclasses.replace(OPERATOR.rows[0], name="Some library", shape=shape, detail="mode fast")
+                     for shape in ("1x1", "2x2"))
+    other = dataclasses.replace(second, median_us=None, absent="too wide for it", detail="")
+    assert rows_of(first, second).count("<li>Some library: mode fast</li>") == 1
+    assert "<li>Some library on 1x1: mode fast</li><li>Some library on 2x2: absent: too wide" in rows_of(first, other)
+    assert "<li>" not in rows_of(dataclasses.replace(first, detail=""))
+
+
+def rows_of(*rows: Row) -> str:
+    return rows_table(dataclasses.replace(OPERATOR, rows=rows))
+
+
+def test_many_missing_parts_stand_behind_their_number() -> None:
+    parts = tuple(f"part {number} is missing." for number in range(5))
+    few, many = (page(dataclasses.replace(REPORT, missing=some), Path("absent")) for some in (parts[:4], parts))
+    assert "<p class='bad'>part 3 is missing.</p>" in few
+    assert "5 parts of this report are missing</summary><ul><li>part 0" in many
+    assert "<li>part 4 is missing.</li>" in many and "<p class='bad'>" not in many
 
 
 def _with_step(ratio: Any) -> Report:

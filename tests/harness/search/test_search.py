@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,6 +141,32 @@ def test_a_search_out_of_time_ends_with_what_it_has(tmp_path: Path) -> None:
     assert values(searched(Journal({}, path)), "BLOCK") == BEST  # and goes on from its journal
 
 
+def test_what_a_killed_search_took_is_kept_and_counted_on(tmp_path: Path) -> None:
+    path, calls = tmp_path / "journal.jsonl", 0
+    clock = clock_of(SPACE, model_of(SPACE))
+    time_group = clock.time
+
+    def killed(*given: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        clock.held_s += 100.0
+        return time_group(*given)
+
+    clock.time = killed  # type: ignore[method-assign]
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Search(SPACE, SPACE.drawn(None, 3), FakeFarm(SPACE), Journal({}, path), clock).run()  # type: ignore[arg-type]
+    finally:
+        clock.close()
+    before = Journal({}, path).before
+    assert 200 <= before.device_s < 300 and before.seconds > 0
+    whole = searched(Journal({}, path))
+    assert whole.device_s >= before.device_s and whole.seconds > before.seconds
+    assert Journal({}, path).before.device_s == whole.device_s
+
+
 def test_a_space_names_what_does_not_exist() -> None:
     with pytest.raises(UsageError, match="4x4000"):
         space_of(SPACE.spec, "llm", SPACE.source, ["none"])
@@ -157,7 +184,9 @@ def test_a_file_that_is_no_journal_of_this_search_is_left_as_it_is(tmp_path: Pat
     assert path.read_text("utf-8") == text
 
 
-@pytest.mark.parametrize("line", ["{}", "[]", "1", '{"kind":"built"}', '{"kind":"end","seconds":1e999}',
+@pytest.mark.parametrize("line", ["{}", "[]", "1", '{"kind":"built"}',
+                                  '{"kind":"end","seconds":1e999,"device_s":0,"build_s":0}',
+                                  '{"kind":"spent","seconds":1,"device_s":-1,"build_s":0}',
                                   '{"kind":"timed","rung":"x","bucket":"b","params":{}}'])
 def test_a_line_that_no_search_writes_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "journal.jsonl"
