@@ -49,6 +49,8 @@ def run(q, k_cache, v_cache, seq_lens, out, *, scale):
         stages = stages[bucket]
     if isinstance(registers, dict):
         registers = registers[bucket]
+    # Positions of more than 256 bytes: fewer in a block, whose stages then fit shared memory whatever their number.
+    block = max(16, int(block) // max(1, triton.next_power_of_2(dim) * q.element_size() // 256))
     group = q_heads // kv_heads
 """
 FIXED = """\

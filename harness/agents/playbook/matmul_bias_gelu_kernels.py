@@ -200,11 +200,11 @@ def _described(a, b, bias, out, m, k, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.cons
         root = tl.rsqrt(1.0 + tl.exp2(right * (-2.302208198 - 0.1029432407 * right * right)))
         out.store([row, column + BLOCK_N // 2], (right * (root * root)).to(out.dtype))
 """
-MANY_DESCRIBED, ALL_DESCRIBED = "    if m > 1024 and k % lined == 0", "    if k % lined == 0"
+MANY_DESCRIBED, ALL_DESCRIBED = "    if m > 1024 and lined == 8", "    if lined == 8"
 RUN_DESCRIBED = f"""\
     lined = 16 // a.element_size()  # rows and bases of what a descriptor describes are multiples of 16 bytes
     offsets = a.storage_offset() % lined + b.storage_offset() % lined + out.storage_offset() % lined
-{MANY_DESCRIBED} and n % lined == 0 and offsets == 0:
+{MANY_DESCRIBED} and k % lined == 0 and n % lined == 0 and offsets == 0:
         programs = torch.cuda.get_device_properties(a.device).multi_processor_count
         _described[(min(tiles, programs),)](
             TensorDescriptor.from_tensor(a, [int(block_m), int(block_k)]),
@@ -238,6 +238,8 @@ def run(a, b, bias, out):
         warps = warps[bucket]
     if isinstance(stages, dict):
         stages = stages[bucket]
+    if a.element_size() > 2:  # tiles of twice the bytes would leave shared memory, their products the registers
+        block_n, block_k = min(block_n, 128), max(16, block_k // 2)
     tiles = triton.cdiv(m, block_m) * triton.cdiv(n, block_n)
 """
 RUN_SPLIT = """\

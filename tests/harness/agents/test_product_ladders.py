@@ -132,7 +132,7 @@ def test_every_numba_rung_of_the_product_is_right() -> None:
 def _small_tiles(source: str) -> str:
     """Descriptors for few rows too, and tiles that small problems have several of."""
     values = {"BLOCK_M": 32, "BLOCK_N": 64, "BLOCK_K": 32, "num_warps": 4, "num_stages": 2}
-    return edit.set_params(source, values).replace("if m > 1024 and k", "if k")
+    return edit.set_params(source, values).replace("if m > 1024 and lined", "if lined")
 
 
 @pytest.mark.slow
