@@ -169,7 +169,8 @@ def moves(context: AgentContext) -> list[Move]:
              "in, with the epilogue in halves and GELU by a power of two and a root: a single thread starts each copy, "
              "so that addresses take no registers, and the next tile's loads run under the stores. Rows or bases that "
              "are no multiples of 16 bytes keep the other kernel, and so does float32, whose tiles would not fit.",
-             "persistent programs, tiles by tensor descriptors", 0.3, 0.03, _described, basis="latency", model=_measured(TABLES, LARGE_DESCRIBED)),
+             "persistent programs, tiles by tensor descriptors", 0.3, 0.03,
+             _described, basis="latency", model=_measured(TABLES, LARGE_DESCRIBED)),
         Move("descriptors-for-all", Direction.LAUNCH, DESCRIBED, Tier.HEAVY,
              "Descriptors for fewer rows too: every thread of a small problem waits for the addresses and predicates "
              "of its own copies, a descriptor's copies have neither, and three steps of 128 terms are under way while "
