@@ -12,7 +12,6 @@ from harness.agents.protocol import AgentContext
 from harness.domain.vocabulary import Direction, Tier
 
 Transform = Callable[[AgentContext], str | None]
-ONCE = ', eviction_policy="evict_first"'
 OFTEN = ', eviction_policy="evict_last"'
 NAMES, WIDTHS = ("short", "medium", "long"), (1024, 4096, 8192)
 """The buckets of row operators and the widths of a row that is held whole."""
@@ -83,27 +82,32 @@ def launch_moves(context: AgentContext, kernel: RowKernel, warps_by_bucket: tupl
     def even(source: str) -> bool:
         return isinstance(edit.params(source).get("num_warps"), int)
 
+    # Measured on an H200: where a row is held, one number of warps or one width for all rows brings half a per cent.
+    loops = looped(context.incumbent.source)
+
     def warps(value: int, what: str, most: float) -> Move:
-        return value_move(context, name, "num_warps", value, what=what, reach=0.2, most=most, applies=even,
-                          direction=Direction.OCCUPANCY)
+        return value_move(context, name, "num_warps", value, what=what, reach=0.2 if loops else 0.05,
+                          most=most if loops else 0.005, applies=even, direction=Direction.OCCUPANCY)
 
     listed = ", ".join(map(str, warps_by_bucket))
     return [
         Move("row-wide-blocks", Direction.TILING, name, Tier.LIGHT,
              "Let BLOCK be each bucket's widest row: one step per row, and shorter rows waste no lanes and no "
              "registers on columns that do not exist.",
-             "BLOCK 1024, 4096 and 8192 by bucket", 0.3, 0.06, lambda now: _table(now, "BLOCK", WIDTHS),
+             "BLOCK 1024, 4096 and 8192 by bucket", 0.3, 0.06 if loops else 0.01,
+             lambda now: _table(now, "BLOCK", WIDTHS),
              evidence="tunables", basis="occupancy"),
         Move("warps-by-bucket", Direction.OCCUPANCY, name, Tier.LIGHT,
              "Let warps grow with the row: a short one is reduced by few warps that wait for each other briefly, a "
              "long one needs more so that its registers leave room for other programs.",
-             f"num_warps {listed} by bucket", 0.25, 0.05, lambda now: _table(now, "num_warps", warps_by_bucket),
+             f"num_warps {listed} by bucket", 0.25, 0.05 if loops else 0.01,
+             lambda now: _table(now, "num_warps", warps_by_bucket) if even(now.incumbent.source) else None,
              evidence="tunables"),
         value_move(context, name, "BLOCK", 4096, what="fewer loop steps, wider loads", reach=0.2, most=0.12,
                    applies=looped),
         value_move(context, name, "BLOCK", 2048, what="fewer loop steps", reach=0.2, most=0.08, applies=looped),
         value_move(context, name, "BLOCK", 32768, what="a whole row per step whatever its length. Risk: the row may "
-                   "not fit the registers", reach=0.2, most=0.03),
+                   "not fit the registers", reach=0.05, most=0.002),
         warps(8, "more loads in flight per program", 0.08),
         warps(16, "fewer registers a thread, so that more programs are resident", 0.05),
         warps(32, "one load a thread, all of them at once", 0.03),

@@ -11,7 +11,10 @@ from harness.agents.playbook.row_runs import Launches, Path, Texts, run_text
 
 NAME = "_rms_norm"
 ARGUMENTS = ("x", "weight", "out", "x_stride", "out_stride", "cols", "eps", "BLOCK")
-HINT = ', eviction_policy="evict_first"'
+STORED = ", eviction_policy=STAY"
+STAY = """\
+    STAY: tl.constexpr = "evict_last" if BLOCK > 4096 else ""
+"""
 
 HEAD = """\
     row = tl.program_id(0).to(tl.int64)
@@ -31,17 +34,33 @@ LOOPS = """\
         gains = tl.load(weight + offsets, mask=mask, other=0.0).to(tl.float32)
         tl.store(out + row * out_stride + offsets, values * scale * gains, mask=mask)
 """
+# A row that BLOCK holds never meets these loops, whose accumulators would take registers from it were they as wide.
+TWICE = """\
+    steps = tl.arange(0, 2048)
+    squares = tl.zeros([2048], tl.float32)
+    for start in range(0, cols, 2048):
+        offsets = start + steps
+        values = tl.load(x + row * x_stride + offsets, mask=offsets < cols, other=0.0, eviction_policy="evict_last")
+        squares += values.to(tl.float32) * values.to(tl.float32)
+    scale = 1.0 / tl.sqrt(tl.sum(squares, 0) / cols + eps)
+    for start in range(0, cols, 2048):
+        offsets = start + steps
+        mask = offsets < cols
+        values = tl.load(x + row * x_stride + offsets, mask=mask, other=0.0, eviction_policy="evict_first")
+        gains = tl.load(weight + offsets, mask=mask, other=0.0, eviction_policy="evict_last")
+        tl.store(out + row * out_stride + offsets, values.to(tl.float32) * scale * gains.to(tl.float32), mask=mask)
+"""
 GAINS = """\
         gains = tl.load(weight + lanes{mask})
 """
 KEPT = """\
     {word} cols {holds} BLOCK:
 {within}\
-        kept = tl.load(x + row * x_stride + lanes{mask}{hint}).to(tl.float32)
+        kept = tl.load(x + row * x_stride + lanes{mask}).to(tl.float32)
 {early}\
         scale = 1.0 / tl.sqrt(tl.sum(kept * kept, 0) / cols + eps)
 {late}\
-        tl.store(out + row * out_stride + lanes, kept * scale * gains.to(tl.float32){store}{hint})
+        tl.store(out + row * out_stride + lanes, kept * scale * gains.to(tl.float32){store})
 """
 WITHIN = "        mask = lanes < cols\n"
 
@@ -49,12 +68,12 @@ WITHIN = "        mask = lanes < cols\n"
 @dataclass(frozen=True, slots=True)
 class Form:
     """``kept``: a row that fits one block stays in registers between the sum and the scaling; ``early``: the weight is
-    on its way while the row is summed up; ``hints``: the cache is told that rows are used once; ``whole``: a row that
-    fills the block needs no masks."""
+    on its way while the row is summed up; ``stays``: results of long rows are asked to stay in the second-level cache
+    and longer rows are read twice in blocks of 2048; ``whole``: a row that fills the block needs no masks."""
 
     kept: bool = False
     early: bool = False
-    hints: bool = False
+    stays: bool = False
     whole: bool = False
 
 
@@ -64,15 +83,17 @@ def body(form: Form) -> str:
         return HEAD + LOOPS
     whole = _kept(form, "if", masked=False) if form.whole else ""
     fast = whole + _kept(form, "elif" if form.whole else "if", masked=True)
-    return HEAD + fast + "    else:\n" + "".join(f"    {line}\n" for line in LOOPS.splitlines())
+    loops = TWICE if form.stays else LOOPS
+    return (HEAD + (STAY if form.stays else "") + fast + "    else:\n"
+            + "".join(f"    {line}\n" for line in loops.splitlines()))
 
 
 def _kept(form: Form, word: str, *, masked: bool) -> str:
     mask = ", mask=mask, other=0.0" if masked else ""
     gains = GAINS.format(mask=mask)
     return KEPT.format(word=word, holds="<=" if masked else "==", within=WITHIN if masked else "", mask=mask,
-                       hint=HINT if form.hints else "", early=gains if form.early else "",
-                       late="" if form.early else gains, store=", mask=mask" if masked else "")
+                       early=gains if form.early else "", late="" if form.early else gains,
+                       store=(", mask=mask" if masked else "") + (STORED if form.stays else ""))
 
 
 FORMS = {body(form).rstrip("\n"): form for form in
@@ -148,22 +169,15 @@ SPLIT_RUN = RUN_HEAD + """\
 """
 OWN = """\
 @triton.jit
-def _rms_norm_row(x, weight, out, x_stride, out_stride, cols, eps, BLOCK: tl.constexpr, WHOLE: tl.constexpr):
+def _rms_norm_row(x, weight, out, x_stride, out_stride, cols, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK)
-    if WHOLE:
-        kept = tl.load(x + row * x_stride + lanes, eviction_policy="evict_first").to(tl.float32)
-        gains = tl.load(weight + lanes)
-    else:
-        kept = tl.load(x + row * x_stride + lanes, mask=lanes < cols, other=0.0, eviction_policy="evict_first")
-        kept = kept.to(tl.float32)
-        gains = tl.load(weight + lanes, mask=lanes < cols, other=0.0)
+    STAY: tl.constexpr = "evict_last" if BLOCK > 4096 else ""
+    mask = lanes < cols
+    gains = tl.load(weight + lanes, mask=mask, other=0.0)
+    kept = tl.load(x + row * x_stride + lanes, mask=mask, other=0.0).to(tl.float32)
     scale = 1.0 / tl.sqrt(tl.sum(kept * kept, 0) / cols + eps)
-    scaled = kept * scale * gains.to(tl.float32)
-    if WHOLE:
-        tl.store(out + row * out_stride + lanes, scaled, eviction_policy="evict_first")
-    else:
-        tl.store(out + row * out_stride + lanes, scaled, mask=lanes < cols, eviction_policy="evict_first")
+    tl.store(out + row * out_stride + lanes, kept * scale * gains.to(tl.float32), mask=mask, eviction_policy=STAY)
 """
 TOGETHER = """\
 @triton.jit
@@ -171,43 +185,31 @@ def _rms_norm_rows(x, weight, out, x_stride, out_stride, rows, cols, eps, ROWS: 
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
     lanes = tl.arange(0, BLOCK)[None, :]
     mask = (row < rows) & (lanes < cols)
-    kept = tl.load(x + row * x_stride + lanes, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
-    gains = tl.load(weight + lanes, mask=lanes < cols, other=0.0).to(tl.float32)
+    gains = tl.load(weight + lanes, mask=lanes < cols, other=0.0)
+    kept = tl.load(x + row * x_stride + lanes, mask=mask, other=0.0).to(tl.float32)
     scale = 1.0 / tl.sqrt(tl.sum(kept * kept, 1) / cols + eps)
-    tl.store(out + row * out_stride + lanes, kept * scale[:, None] * gains, mask=mask, eviction_policy="evict_first")
-"""
-AHEAD = """\
-@triton.jit
-def _rms_norm_ahead(x, weight, out, x_stride, out_stride, rows, cols, eps, BLOCK: tl.constexpr):
-    first = tl.program_id(0).to(tl.int64)
-    step = tl.num_programs(0)
-    lanes = tl.arange(0, BLOCK)
-    mask = lanes < cols
-    coming = tl.load(x + first * x_stride + lanes, mask=mask, other=0.0)
-    gains = tl.load(weight + lanes, mask=mask, other=0.0)
-    for row in range(first, rows, step):
-        kept = coming.to(tl.float32)
-        after = row + step
-        coming = tl.load(x + after * x_stride + lanes, mask=mask & (after < rows), other=0.0)
-        scale = 1.0 / tl.sqrt(tl.sum(kept * kept, 0) / cols + eps)
-        tl.store(out + row * out_stride + lanes, kept * scale * gains.to(tl.float32), mask=mask)
+    tl.store(out + row * out_stride + lanes, kept * scale[:, None] * gains.to(tl.float32), mask=mask)
 """
 TEXTS = Texts(
     head=RUN_HEAD,
     loops="_rms_norm[(rows,)](x, weight, out, x.stride(0), out.stride(0), cols, eps, BLOCK=block, num_warps=warps)",
     own="""\
 _rms_norm_row[(rows,)](
-    x, weight, out, x.stride(0), out.stride(0), cols, eps, BLOCK=block, WHOLE=cols == block, num_warps=warps
+    x,
+    weight,
+    out,
+    x.stride(0),
+    out.stride(0),
+    cols,
+    eps,
+    BLOCK=block,
+    num_warps=warps,
+    maxnreg=64 if block > 4096 else None,
 )""",
     together="""\
 _rms_norm_rows[(triton.cdiv(rows, count),)](
     x, weight, out, x.stride(0), out.stride(0), rows, cols, eps, ROWS=count, BLOCK=block, num_warps=warps
-)""",
-    ahead="""\
-_rms_norm_ahead[(264,)](
-    x, weight, out, x.stride(0), out.stride(0), rows, cols, eps, BLOCK=block, num_warps=warps
-)""",
-    resident=264)
+)""")
 RUNS = {run_text(Launches(path), TEXTS).rstrip("\n"): Launches(path) for path in get_args(Path)}
 
 

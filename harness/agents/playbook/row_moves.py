@@ -13,6 +13,10 @@ from harness.operators.base import Dims
 
 MISS_US = 0.7
 """What a load that misses all caches makes its block wait, about; between two of them nothing else runs."""
+STAYS = ("Ask the second-level cache to keep the results of rows of more than 4096 columns (evict-last): they are then "
+         "not written back among the reads, what comes next finds the last of them there, and a part is written back "
+         "after the kernel's end. So a part of the gain is a later write-back, not less traffic.")
+"""Why marking results helps, as far as an H200's times tell; counters were not read."""
 
 
 def table(context: AgentContext, function: str, name: str, values: Mapping[str, Mapping[str, int]], *, text: str,
@@ -46,6 +50,17 @@ def one_wait_less(context: AgentContext) -> float:
 def less_traffic(share: float) -> Callable[[AgentContext], float]:
     """The gain of moving ``share`` of the bytes where the device is full; nothing where few rows wait for latency."""
     return lambda context: over_shapes(context, lambda dims: 1.0 / share if fill(dims["rows"], context) == 1.0 else 1.0)
+
+
+def long_rows(context: AgentContext, long: float, narrow: float = 0.0) -> float:
+    """``long`` as the gain on the shapes whose rows are wider than 4096 and more than the device runs at once,
+    ``narrow`` on those that are not wider."""
+    def speedup(dims: Dims) -> float:
+        if dims["cols"] <= 4096:
+            return 1.0 + narrow
+        return 1.0 + long if dims["cols"] <= 16384 and fill(dims["rows"], context) == 1.0 else 1.0
+
+    return over_shapes(context, speedup)
 
 
 def wide_rows(context: AgentContext, width: int, gain: float) -> float:

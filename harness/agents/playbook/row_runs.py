@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Path = Literal["loops", "own", "together", "ahead"]
-"""What rows that fit a block take: the kernel for all rows, one of their own, one for several rows per program, or a
-grid that stays with the next row on its way."""
+Path = Literal["loops", "own", "together"]
+"""What rows that fit a block take: the kernel for all rows, one of their own, or one for several rows per program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +19,12 @@ class Launches:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Parts of an operator's ``run``: its head, the values that a branch needs, the launches (without indentation), and
-    how many rows a grid that stays has to exceed."""
+    """Parts of an operator's ``run``: its head, the values that a branch needs, the launches (without indentation)."""
 
     head: str
     loops: str
     own: str
-    together: str
-    ahead: str
-    resident: int
+    together: str = ""
     split: str = ""
     parts: str = ""
 
@@ -49,8 +45,6 @@ def run_text(launches: Launches, texts: Texts) -> str:
     if launches.path == "together":
         values += COUNT
         branches.append(("cols <= block and count > 1 and rows > 256", texts.together))
-    if launches.path == "ahead":
-        branches.append((f"cols <= block and rows > {texts.resident}", texts.ahead))
     if launches.path != "loops":
         branches.append(("cols <= block", texts.own))
     if not branches:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from harness.agents.playbook import edit
 from harness.agents.playbook.row_runs import Launches, Path, Texts, run_text
 
 NAME = "_softmax"
 ARGUMENTS = ("x", "out", "x_stride", "out_stride", "cols", "BLOCK")
-HINT = ', eviction_policy="evict_first"'
+STORED = ", eviction_policy=STAY"
+STAY = """\
+    STAY: tl.constexpr = "evict_last" if BLOCK > 4096 else ""
+"""
 
 HEAD = """\
     row = tl.program_id(0).to(tl.int64)
@@ -53,9 +56,9 @@ LAST = """\
 KEPT = """\
     {word} cols {holds} BLOCK:
 {within}\
-        kept = tl.load(x + row * x_stride + lanes{mask}{hint}).to(tl.float32)
+        kept = tl.load(x + row * x_stride + lanes{mask}).to(tl.float32)
         shares = tl.exp(kept - tl.max(kept, 0))
-        tl.store(out + row * out_stride + lanes, {share}{store}{hint})
+        tl.store(out + row * out_stride + lanes, {share}{store})
 """
 WITHIN = "        within = lanes < cols\n"
 DIVIDED, MULTIPLIED = "shares / tl.sum(shares, 0)", "shares * (1.0 / tl.sum(shares, 0))"
@@ -65,30 +68,39 @@ Loops = Literal["three reads", "online"]
 @dataclass(frozen=True, slots=True)
 class Form:
     """``loops``: how rows longer than a block are read; ``kept``: one that fits stays in registers; ``once``: a single
-    division per row; ``hints``: the cache is told that rows are used once; ``whole``: a row that fills the block needs
-    no masks."""
+    division per row; ``stays``: results of rows of more than 4096 columns are asked to stay in the second-level cache,
+    and longer rows are read in blocks of 2048; ``whole``: a row that fills the block needs no masks."""
 
     loops: Loops = "three reads"
     kept: bool = False
     once: bool = False
-    hints: bool = False
+    stays: bool = False
     whole: bool = False
 
 
 def body(form: Form) -> str:
-    """The kernel's body; ``once``, ``hints`` and ``whole`` are forms of ``kept``."""
+    """The kernel's body; ``once``, ``stays`` and ``whole`` are forms of ``kept``."""
     loops = (ONLINE if form.loops == "online" else THREE_READS) + LAST
     if not form.kept:
         return HEAD + loops
     whole = _kept(form, "if", masked=False) if form.whole else ""
     fast = whole + _kept(form, "elif" if form.whole else "if", masked=True)
-    return HEAD + fast + "    else:\n" + "".join(f"    {line}\n" for line in loops.splitlines())
+    # A row that BLOCK holds never meets the loops, whose accumulators would take registers from it were they as wide.
+    loops = narrow(loops) if form.stays else loops
+    return (HEAD + (STAY if form.stays else "") + fast + "    else:\n"
+            + "".join(f"    {line}\n" for line in loops.splitlines()))
+
+
+def narrow(loops: str) -> str:
+    """Loops over BLOCK columns as loops over 2048."""
+    return "    steps = tl.arange(0, 2048)\n" + loops.replace("BLOCK", "2048").replace("start + lanes", "start + steps")
 
 
 def _kept(form: Form, word: str, *, masked: bool) -> str:
     return KEPT.format(word=word, holds="<=" if masked else "==", within=WITHIN if masked else "",
-                       mask=', mask=within, other=float("-inf")' if masked else "", hint=HINT if form.hints else "",
-                       share=MULTIPLIED if form.once else DIVIDED, store=", mask=within" if masked else "")
+                       mask=', mask=within, other=float("-inf")' if masked else "",
+                       share=MULTIPLIED if form.once else DIVIDED,
+                       store=(", mask=within" if masked else "") + (STORED if form.stays else ""))
 
 
 def _forms() -> list[Form]:
@@ -148,63 +160,22 @@ def run(x, out):
 """
 OWN = """\
 @triton.jit
-def _softmax_row(x, out, x_stride, out_stride, cols, BLOCK: tl.constexpr, WHOLE: tl.constexpr):
+def _softmax_row(x, out, x_stride, out_stride, cols, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK)
-    if WHOLE:
-        kept = tl.load(x + row * x_stride + lanes, eviction_policy="evict_first").to(tl.float32)
-    else:
-        kept = tl.load(
-            x + row * x_stride + lanes, mask=lanes < cols, other=float("-inf"), eviction_policy="evict_first"
-        )
-        kept = kept.to(tl.float32)
+    STAY: tl.constexpr = "evict_last" if BLOCK > 4096 else ""
+    kept = tl.load(x + row * x_stride + lanes, mask=lanes < cols, other=float("-inf")).to(tl.float32)
     shares = tl.exp(kept - tl.max(kept, 0))
     scaled = shares * (1.0 / tl.sum(shares, 0))
-    if WHOLE:
-        tl.store(out + row * out_stride + lanes, scaled, eviction_policy="evict_first")
-    else:
-        tl.store(out + row * out_stride + lanes, scaled, mask=lanes < cols, eviction_policy="evict_first")
-"""
-TOGETHER = """\
-@triton.jit
-def _softmax_rows(x, out, x_stride, out_stride, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
-    lanes = tl.arange(0, BLOCK)[None, :]
-    mask = (row < rows) & (lanes < cols)
-    values = tl.load(x + row * x_stride + lanes, mask=mask, other=float("-inf"), eviction_policy="evict_first")
-    kept = values.to(tl.float32)
-    shares = tl.exp(kept - tl.max(kept, 1)[:, None])
-    scaled = shares * (1.0 / tl.sum(shares, 1))[:, None]
-    tl.store(out + row * out_stride + lanes, scaled, mask=mask, eviction_policy="evict_first")
-"""
-AHEAD = """\
-@triton.jit
-def _softmax_ahead(x, out, x_stride, out_stride, rows, cols, BLOCK: tl.constexpr):
-    first = tl.program_id(0).to(tl.int64)
-    step = tl.num_programs(0)
-    lanes = tl.arange(0, BLOCK)
-    mask = lanes < cols
-    coming = tl.load(x + first * x_stride + lanes, mask=mask, other=float("-inf"))
-    for row in range(first, rows, step):
-        kept = coming.to(tl.float32)
-        after = row + step
-        coming = tl.load(x + after * x_stride + lanes, mask=mask & (after < rows), other=float("-inf"))
-        shares = tl.exp(kept - tl.max(kept, 0))
-        tl.store(out + row * out_stride + lanes, shares * (1.0 / tl.sum(shares, 0)), mask=mask)
+    tl.store(out + row * out_stride + lanes, scaled, mask=lanes < cols, eviction_policy=STAY)
 """
 TEXTS = Texts(
     head=RUN_HEAD,
     loops="_softmax[(rows,)](x, out, x.stride(0), out.stride(0), cols, BLOCK=block, num_warps=warps)",
     own="""\
 _softmax_row[(rows,)](
-    x, out, x.stride(0), out.stride(0), cols, BLOCK=block, WHOLE=cols == block, num_warps=warps
+    x, out, x.stride(0), out.stride(0), cols, BLOCK=block, num_warps=warps
 )""",
-    together="""\
-_softmax_rows[(triton.cdiv(rows, count),)](
-    x, out, x.stride(0), out.stride(0), rows, cols, ROWS=count, BLOCK=block, num_warps=warps
-)""",
-    ahead="_softmax_ahead[(528,)](x, out, x.stride(0), out.stride(0), rows, cols, BLOCK=block, num_warps=warps)",
-    resident=528,
     split="""\
 splits = max(1, parts)
 span = triton.cdiv(triton.cdiv(cols, splits), 16) * 16
@@ -222,8 +193,9 @@ _combine_softmax[(splits, rows)](
     if isinstance(parts, dict):
         parts = parts[bucket]
 """)
+PATHS: tuple[Path, ...] = ("loops", "own")
 RUNS = {run_text(one, TEXTS).rstrip("\n"): one
-        for one in (Launches(path, split) for path in get_args(Path) for split in (False, True))}
+        for one in (Launches(path, split) for path in PATHS for split in (False, True))}
 
 
 def launches_of(source: str) -> Launches | None:

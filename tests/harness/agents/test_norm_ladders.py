@@ -25,8 +25,8 @@ from tests.harness.judge.evaluations import judged, judged_right, make_run
 LADDERS = [
     ("add_rms_norm", Backend.NUMBA, ("relaxed-sum",)),
     ("layer_norm", Backend.NUMBA, ("relaxed-sum",)),
-    ("add_rms_norm", Backend.TRITON, ("one-read", "fitted-stream")),
-    ("layer_norm", Backend.TRITON, ("one-read", "fitted-stream")),
+    ("add_rms_norm", Backend.TRITON, ("one-read", "inputs-stay")),
+    ("layer_norm", Backend.TRITON, ("one-read", "two-reads")),
 ]
 
 
@@ -100,6 +100,7 @@ def test_templates_leave_foreign_kernels_alone(operator: str) -> None:
     ("add_rms_norm", LADDERS[2][2]),
     ("add_rms_norm", ("one-read", "rounded-sum")),
     ("layer_norm", LADDERS[3][2]),
+    ("layer_norm", ("one-read", "results-stay")),
     ("layer_norm", ("one-read", "row-pairs")),
     ("layer_norm", ("split-reduction",)),
 ], ids=lambda value: value if isinstance(value, str) else value[-1])
