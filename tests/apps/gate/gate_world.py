@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
 from apps.bridge import api
 from apps.campaigns.jobs.services import job_complete, job_enqueue, job_lease
 from apps.campaigns.jobs.workers import selftest_record
 from apps.campaigns.models import Campaign, Job
-from apps.campaigns.services import (
-    campaign_create,
-    campaign_start,
-    engine_lease,
-    engine_renew,
-    engine_tell,
-    engine_tell_verdict,
-)
+from apps.campaigns.services import campaign_create, campaign_start, engine_lease, engine_tell, engine_tell_verdict
 from apps.kernels.models import Kernel, Verdict
 from apps.kernels.services import contribution_add, kernel_store, origin_add
 from apps.reviews.models import Decision, ReviewRequest
@@ -270,19 +259,3 @@ def make_world() -> World:
     return World(team=team, maintainer=people["mia"], ada=people["ada"], ben=people["ben"], cem=people["cem"],
                  dia=people["dia"], vic=people["vic"], stranger=people["sam"], admin=admin, robot=robot,
                  campaign=campaign, fence=engine_lease(campaign=campaign) or 0)
-
-
-@contextmanager
-def standing(blocker: Any, make: Callable[[], World] = make_world) -> Iterator[World]:
-    """A world that stands for a whole module: a test's own transaction within takes back what the test changes."""
-    with blocker.unblock(), transaction.atomic():
-        yield make()
-        transaction.set_rollback(True)
-
-
-def begun_now(shared: World) -> World:
-    """A test's own view of a standing world, whose campaign is leased as if it had begun just now."""
-    world = copy.deepcopy(shared)
-    engine_renew(campaign=world.campaign, fence=world.fence)
-    world.campaign.refresh_from_db()
-    return world

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "gate"))
 
-from gate_world import World, begun_now, standing
-
-
-@pytest.fixture(scope="module")
-def shared_world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
-    """The world of ``world``, made once for a module."""
-    with standing(django_db_blocker) as made:
-        yield made
+from gate_world import World, make_world
 
 
 @pytest.fixture
-def world(shared_world: World, db: None) -> World:
-    """A team with people, a running campaign, and a passed self-test."""
-    return begun_now(shared_world)
+def world(db: None) -> World:
+    """A fresh team with people, a running campaign, and a passed self-test."""
+    return make_world()
